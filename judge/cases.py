@@ -13,7 +13,7 @@ import hashlib
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -30,96 +30,6 @@ HASHED_FIELDS = frozenset({
     "question", "answer", "contexts", "reference", "notes", "nuggets", "answerable", "lang", "history", "retrieved",
     "relevant", "evidence", "expected_citations", "as_of",
 })  # fmt: skip
-
-
-Id = Annotated[str, Field(min_length=1)]
-Offset = Annotated[int, Field(ge=0)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Context(_Part):
-    """One passage shown to the pipeline. `start`, `end` are code points in `doc`, half-open.
-
-    `joined` is true when the text may glue several passages; per-passage rubrics refuse such a context.
-    """
-
-    id: Id
-    text: str
-    doc: Id | None = None
-    start: Offset | None = None
-    end: Offset | None = None
-    title: str | None = None
-    author: str | None = None
-    year: int | None = None
-    joined: bool = False
-
-
-class RetrievedItem(_Part):
-    """One item of the ranking, best first; `text` is there only when the input gave it. Duplicates are kept."""
-
-    id: Id
-    score: float | None = None
-    text: str | None = None
-    doc: Id | None = None
-    start: Offset | None = None
-    end: Offset | None = None
-    title: str | None = None
-    author: str | None = None
-    year: int | None = None
-
-
-class Label(_Part):
-    """One relevance label: a document, a chunk, a passage text, or an offset range of a document.
-
-    `grade` is kept as given (0 and below: judged not relevant). Source of the four forms: spec of retrieval labels.
-    """
-
-    doc: Id | None = None
-    chunk: Id | None = None
-    text: str | None = None
-    start: Offset | None = None
-    end: Offset | None = None
-    grade: float = 1.0
-
-    @property
-    def kind(self) -> Literal["doc", "chunk", "text", "offset"]:
-        if self.chunk is not None:
-            return "chunk"
-        if self.text is not None:
-            return "text"
-        return "doc" if self.start is None else "offset"
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        offsets = (self.start is not None) + (self.end is not None)
-        if self.chunk is not None and (self.doc is not None or self.text is not None or offsets):
-            raise ValueError("a label with `chunk` takes only `grade` beside it")
-        if self.text is not None and offsets:
-            raise ValueError("a label has either `text` or `start` and `end`, not both")
-        if offsets and (offsets == 1 or self.doc is None):
-            raise ValueError("an offset label needs `doc`, `start` and `end`")
-        if offsets and self.start >= self.end:  # type: ignore[operator]
-            raise ValueError("`start` must be below `end`")
-        if self.chunk is None and self.text is None and self.doc is None:
-            raise ValueError("a label needs `doc`, `chunk`, `text`, or `doc` with `start` and `end`")
-        return self
-
-
-class Nugget(_Part):
-    """One thing a good answer has to say; a plain string is `vital`."""
-
-    nugget: str
-    importance: Literal["vital", "okay"] = "vital"
-
-
-class Turn(_Part):
-    """One earlier message of the conversation."""
-
-    role: str
-    content: str
 
 
 Id = Annotated[str, Field(min_length=1)]

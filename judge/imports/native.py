@@ -54,8 +54,10 @@ def settle(row: dict[str, Any], unknown: Counter[str]) -> dict[str, Any]:
     """A native row that `Case` accepts: what has no place of its own goes under metadata and is counted.
 
     A `score` in a context becomes the ranking when none is given; other extra keys of a context are kept in
-    `metadata.context_fields`, by context id.
+    `metadata.context_fields`, by context id. A null field is an absent one.
     """
+    if None in row.values():
+        row = {name: value for name, value in row.items() if value is not None}
     if not _KNOWN.issuperset(row):
         row = _with_metadata(row, {k: v for k, v in row.items() if k not in _KNOWN}, unknown)
     contexts = row.get("contexts")
