@@ -1,0 +1,73 @@
+"""One row per HTTP call: what came back, how long it took, how many tokens, how much money."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from judge.config import Price
+from judge.llm.request import Usage
+
+Kind = Literal["first", "retry", "reask"]
+NO_USAGE: Usage = {"input_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
+
+
+def row(kind: Kind, *, status: int | None, outcome: str, latency_s: float) -> dict[str, Any]:
+    """The row of a call without tokens: it failed. `status` is None when no response came."""
+    return {
+        "kind": kind,
+        "status": status,
+        "outcome": outcome,
+        "latency_s": round(latency_s, 4),
+        "usage": None,
+        "cost_usd": None,
+    }
+
+
+def paid_row(kind: Kind, response: Any, price: Price | None, latency_s: float) -> dict[str, Any]:
+    """The row of a call that was answered. `cost_usd` is None when nobody knows the price, never 0 for that."""
+    usage = usage_of(response)
+    return {
+        "kind": kind,
+        "status": 200,
+        "outcome": "ok",
+        "latency_s": round(latency_s, 4),
+        "usage": usage,
+        "cost_usd": cost_of(response, usage, price),
+    }
+
+
+def usage_of(response: Any) -> Usage | None:
+    """Tokens as the provider counted them; None when it did not say."""
+    usage = getattr(response, "usage", None)
+    if usage is None:
+        return None
+    details = getattr(usage, "completion_tokens_details", None)
+    return {
+        "input_tokens": usage.prompt_tokens or 0,
+        "output_tokens": usage.completion_tokens or 0,
+        "reasoning_tokens": getattr(details, "reasoning_tokens", None) or 0,
+    }
+
+
+def cost_of(response: Any, usage: Usage | None, price: Price | None) -> float | None:
+    """US dollars: the price of judge.toml, else what the price map gave for this one call; None = unknown."""
+    if price is None:
+        cost = response._hidden_params.get("response_cost")
+        return None if cost is None else float(cost)
+    if usage is None:
+        return None
+    dollars = price.input_per_million * usage["input_tokens"] + price.output_per_million * usage["output_tokens"]
+    return dollars / 1e6
+
+
+def totals(rows: list[dict[str, Any]]) -> tuple[Usage, float | None]:
+    """Sums over the calls that were answered; the cost is None when one of them has an unknown price."""
+    usage = dict(NO_USAGE)
+    cost: float | None = 0.0
+    for entry in rows:
+        if entry["status"] != 200:
+            continue
+        for name, count in (entry["usage"] or NO_USAGE).items():
+            usage[name] += count
+        cost = None if cost is None or entry["cost_usd"] is None else cost + entry["cost_usd"]
+    return usage, cost

@@ -1,0 +1,135 @@
+"""From an output model to what is sent (a strict JSON schema), and from a reply to a validated object.
+
+A reply is accepted when it is one JSON object, alone or in one code fence, after an optional think block. Anything else
+(a second object, text around it, NaN, a key given twice) is sent back to the model with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel, create_model
+
+from judge.llm.library import instructor
+
+THINK = re.compile(r"\A<think(?:ing)?>.*?</think(?:ing)?>", re.S)
+FENCE = re.compile(r"\A```[A-Za-z]*\s*\n(.*?)\n?\s*```\Z", re.S)
+BLANK = " \t\r\n\ufeff\u200b"
+
+
+@lru_cache(maxsize=256)
+def answer_model(output: type[BaseModel]) -> Any:
+    """`output` as a class that instructor takes without building a new one per call; same name, same fields.
+
+    Its JSON schema is `sent_schema`, computed once; its parser is `sole_object` followed by strict validation.
+    """
+    schema = sent_schema(output)
+
+    class Answer(instructor().OpenAISchema):  # type: ignore[misc]
+        @classmethod
+        def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+            return schema
+
+        @classmethod
+        def model_validate_json(cls, json_data: Any, **kwargs: Any) -> Any:
+            return super().model_validate_json(sole_object(json_data), strict=True)
+
+    return create_model(output.__name__, __base__=(output, Answer), __doc__=output.__doc__, __module__=__name__)
+
+
+def sole_object(text: str) -> str:
+    """The one JSON object that `text` consists of, think block and code fence removed.
+
+    Raises json.JSONDecodeError when there is no object, more than one, or anything around it; also for NaN, Infinity,
+    numbers too large for a float and keys given twice.
+    """
+    body = THINK.sub("", text.strip(BLANK)).strip(BLANK)
+    if not body.startswith(("{", "`")) and "</think>" in body:  # the opening tag was part of the prompt
+        body = body.partition("</think>")[2].strip(BLANK)
+    if fenced := FENCE.match(body):
+        body = fenced[1].strip(BLANK)
+    if not body.startswith("{"):
+        raise json.JSONDecodeError("the reply must be one JSON object and nothing else", body, 0)
+    try:
+        _, end = DECODER.raw_decode(body)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", body, 0) from None
+    if body[end:].strip(BLANK):
+        raise json.JSONDecodeError("the reply must be one JSON object; there is more after it", body, end)
+    return body
+
+
+def _constant(name: str) -> float:
+    raise json.JSONDecodeError(f"{name} is not a JSON number", name, 0)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise json.JSONDecodeError(f"number out of range: {text[:20]}", text, 0)
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise json.JSONDecodeError("a key is given twice", ", ".join(key for key, _ in pairs), 0)
+    return found
+
+
+DECODER = json.JSONDecoder(parse_constant=_constant, parse_float=_number, object_pairs_hook=_once)
+
+
+@lru_cache(maxsize=256)
+def sent_schema(output: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema as sent: every object closed, every key required, no titles or defaults inside.
+
+    References with neighbours are written out and `oneOf` becomes `anyOf`, which strict decoders insist on.
+    """
+    schema = output.model_json_schema()
+    definitions = schema.get("$defs", {})
+    sent = _closed(schema, definitions)
+    sent["title"] = output.__name__
+    return sent
+
+
+def can_be_strict(schema: Any) -> bool:
+    """False when the schema has an object with free keys, which strict decoders do not take."""
+    if isinstance(schema, list):
+        return all(map(can_be_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        return False
+    return all(map(can_be_strict, schema.values()))
+
+
+def _closed(node: Any, definitions: dict[str, Any], inside: frozenset[str] = frozenset()) -> Any:
+    if isinstance(node, list):
+        return [_closed(item, definitions, inside) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node and len(node) > 1:
+        name = node["$ref"].rpartition("/")[2]
+        neighbours = {key: value for key, value in node.items() if key != "$ref"}
+        if name in inside:  # recursive: the reference stays, what stood beside it goes
+            return {"$ref": node["$ref"]}
+        node, inside = {**definitions[name], **neighbours}, inside | {name}
+    out: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):
+            out[key] = {name: _closed(part, definitions, inside) for name, part in value.items()}
+        elif key in ("enum", "const", "examples"):
+            out[key] = value
+        elif key == "oneOf":
+            out["anyOf"] = _closed(value, definitions, inside)
+        elif key not in ("title", "default", "discriminator", "required"):
+            out[key] = _closed(value, definitions, inside)
+    if "properties" in out:
+        out["required"] = list(out["properties"])
+        out["additionalProperties"] = False
+    return out
