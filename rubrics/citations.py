@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from rubrics.evidence import inside, protected, sentence_spans
+from rubrics.evidence import ascii_digits, inside, protected, sentence_spans
 from rubrics.model import Passage
 
 Resolution = Literal["resolved", "unknown", "unresolvable"]
@@ -45,7 +44,7 @@ class CitedStatement:
 
 
 _BRACKET = re.compile(
-    r"(?P<square>\[\^?[^\[\]\n]{1,80}\])|(?P<wide>［[^［］\n]{1,80}］|〔[^〔〕\n]{1,80}〕|〚[^〚〛\n]{1,80}〛|⟦[^⟦⟧\n]{1,80}⟧)"
+    r"(?P<square>\[\^?[^\[\]\n]{1,80}\])|(?P<wide>［[^［］\n]{1,80}］|〔[^〔〕\n]{1,80}〕|〚[^〚〛\n]{1,80}〛)"
     r"|(?P<lenticular>【[^【】\n]{1,80}】)|(?P<html><(?P<tag>sup|cite)>[^<\n]{1,60}</(?P=tag)>)"
     r"|(?P<paren>\([^()\n]{4,160}\))|(?P<superscript>[⁰¹²³⁴-⁹]{1,2}(?:[,⁻˒][⁰¹²³⁴-⁹]{1,2})*)"
 )
@@ -114,18 +113,12 @@ def _names(text: str | None) -> list[str]:
     return [word for word in words if word not in ("and", "und", "et", "al", "en", "others")]
 
 
-def _ascii_digits(text: str) -> str:
-    if text.isascii():
-        return text
-    return "".join(str(unicodedata.digit(c)) if unicodedata.digit(c, None) is not None else c for c in text)
-
-
 def _single(token: str, resolver: _Resolver) -> tuple[str, str | None, Resolution] | None:
     """One id as written: (raw, passage id, resolution), or None when the token is no mark at all."""
     found = resolver.by_id(token)
     if found:
         return token, found, "resolved"
-    plain = _ascii_digits(token)
+    plain = ascii_digits(token)
     if plain.isdigit():
         found = resolver.by_id(plain) or resolver.by_position(int(plain))
         if found is None and len(plain) > 3:
@@ -142,7 +135,7 @@ def _single(token: str, resolver: _Resolver) -> tuple[str, str | None, Resolutio
 
 
 def _expand(token: str, resolver: _Resolver) -> list[str]:
-    match = None if resolver.by_id(token) else _RANGE.match(_ascii_digits(token))
+    match = None if resolver.by_id(token) else _RANGE.match(ascii_digits(token))
     if not match or match["prefix2"] not in ("", match["prefix"]):
         return [token]
     low, high = int(match["low"]), int(match["high"])
@@ -222,14 +215,19 @@ def _content(answer: str, match: re.Match[str], resolver: _Resolver) -> list[tup
     if match["paren"]:
         return _authors(text[1:-1], resolver)
     glued = re.search(r"(?:[^\W\d_]{4,}|[.,;:!?)\"”])$", answer[max(0, match.start() - 5) : match.start()])
-    numbers = [_ascii_digits(part) for part in re.split(r"[,⁻˒]", text)]
+    numbers = [ascii_digits(part) for part in re.split(r"[,⁻˒]", text)]
     found = [_single(number, resolver) for number in numbers] if glued else []
     return [one for one in found if one and one[2] == "resolved"]
 
 
+def definition_spans(answer: str) -> list[tuple[int, int]]:
+    """Footnote and link definition lines ("[^1]: ...") as spans; they are neither marks nor statements."""
+    return [match.span() for match in _DEFINITION.finditer(answer)] if "]:" in answer else []
+
+
 def _marks(answer: str, resolver: _Resolver) -> Iterator[Citation]:
     shielded = protected(answer)
-    definitions = [match.span() for match in _DEFINITION.finditer(answer)] if "]:" in answer else []
+    definitions = definition_spans(answer)
     for match in _BRACKET.finditer(answer):
         if inside(match.start(), shielded) or inside(match.start(), definitions):
             continue
@@ -266,7 +264,7 @@ def statements(
     close a paragraph also cover its sentences that have none of their own. Footnote definition lines are no statements.
     """
     citations = parse(answer, contexts)
-    definitions = [match.span() for match in _DEFINITION.finditer(answer)] if "]:" in answer else []
+    definitions = definition_spans(answer)
     spans = [span for span in sentence_spans(answer) if not inside(span[0], definitions)]
     attached: list[list[Citation]] = [[] for _ in spans]
     texts: list[str] = []
