@@ -20,8 +20,9 @@ Source = Literal["option", "config", "default", "fallback"]
 JUDGE_TOML = Path("judge.toml")
 LOCAL_TIMEOUT_S = 600.0
 OURS = frozenset(
-    "model messages api_key api_base base_url stream n tools tool_choice response_format timeout num_retries"
-    " max_retries logprobs top_logprobs max_completion_tokens fallbacks mock_response extra_headers".split()
+    ("model", "messages", "api_key", "api_base", "base_url", "stream", "n", "tools", "tool_choice", "response_format")
+    + ("timeout", "num_retries", "max_retries", "logprobs", "top_logprobs", "max_completion_tokens", "fallbacks")
+    + ("mock_response", "extra_headers", "custom_llm_provider")
 )
 
 
@@ -86,6 +87,9 @@ class JudgeSpec(Strict):
         taken = sorted(OURS & value.keys())
         if taken:
             raise ValueError(f"{', '.join(taken)}: set by the judge itself, not a model parameter")
+        room = value.get("max_tokens", 1)
+        if type(room) is not int or room < 1:
+            raise ValueError("max_tokens must be a whole number, 1 or more")
         return {"temperature": 0, **value}
 
     @model_validator(mode="before")
@@ -136,7 +140,7 @@ def _read(path: Path) -> tuple[str | None, dict[str, JudgeSpec]]:
             raise UsageError(f"{path}: unknown key {key!r}{_did_you_mean(key, ('default', 'judges'))}")
     tables, default = table.get("judges", {}), table.get("default")
     if not isinstance(tables, dict) or not all(isinstance(entry, dict) for entry in tables.values()):
-        raise UsageError(f"{path}: judges must be tables: [judges.NAME] with model = \"...\"")
+        raise UsageError(f'{path}: judges must be tables: [judges.NAME] with model = "..."')
     if default is not None and default not in tables:
         known = ", ".join(tables) or "none"
         raise UsageError(f"{path}: default = {default!r} is not a judge of this file (known: {known})")
@@ -161,8 +165,9 @@ def _problem(item: Any) -> str:
         return f"{name}: {item['msg'].removeprefix('Value error, ')} (seen: {item['input']!r})"
     if field == "api_key":
         return "api_key: keys come only from the environment; name the variable with api_key_env"
-    known = {"price": Price, "limits": Limits}.get(path[-1], JudgeSpec) if path else JudgeSpec
-    return f"{name}: unknown key{_did_you_mean(field, tuple(known.model_fields))}"
+    tables: dict[str, type[BaseModel]] = {"price": Price, "limits": Limits}
+    table = tables.get(path[-1], JudgeSpec) if path else JudgeSpec
+    return f"{name}: unknown key{_did_you_mean(field, tuple(table.model_fields))}"
 
 
 def _did_you_mean(key: str, known: tuple[str, ...]) -> str:

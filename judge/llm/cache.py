@@ -19,7 +19,7 @@ import diskcache
 LOG = logging.getLogger("judge")
 BROKEN = (sqlite3.Error, OSError, diskcache.Timeout, ValueError, TypeError)
 LOCK_TIMEOUT_S = 5
-SECRET_NAME = "marker.secret"
+SECRET_FILE = "marker.secret"
 SECRET_BYTES = 32
 
 
@@ -107,9 +107,9 @@ class ReplyCache:
 
     def secret(self) -> bytes:
         """32 random bytes of this cache directory, in a 0600 file that the first caller creates."""
-        path = self.directory / SECRET_NAME
+        path = self.directory / SECRET_FILE
         fresh = secrets.token_bytes(SECRET_BYTES)
-        mine = path.with_name(f"{SECRET_NAME}.{secrets.token_hex(8)}")
+        mine = path.with_name(f"{SECRET_FILE}.{secrets.token_hex(8)}")
         try:
             if not path.exists():
                 with os.fdopen(os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -122,19 +122,26 @@ class ReplyCache:
                     mine.unlink()
             kept = path.read_bytes()
         except OSError as error:
-            self._warn(f"cache {self.directory}: no secret kept ({_words(error)}); cached replies will not be found again")
+            self._warn(
+                f"cache {self.directory}: no secret kept ({_words(error)}); cached replies will not be found again"
+            )
             return fresh
         if len(kept) != SECRET_BYTES:
-            self._warn(f"cache {self.directory}: {SECRET_NAME} has {len(kept)} bytes instead of {SECRET_BYTES}; ignored")
+            self._warn(
+                f"cache {self.directory}: {SECRET_FILE} has {len(kept)} bytes instead of {SECRET_BYTES}; ignored"
+            )
             return fresh
         return kept
 
     def describe(self) -> dict[str, Any]:
         """Directory, whether it can be read and written, how many entries, size in bytes (None when unknown)."""
+        entries: int | None = None
+        size: int | None = None
         try:
-            entries, size = len(self._store), self._store.volume()
-        except (*BROKEN, AttributeError):
-            entries = size = None
+            if self._store is not None:
+                entries, size = len(self._store), self._store.volume()
+        except BROKEN as error:
+            self._off("cannot be read", error)
         return {
             "directory": str(self.directory),
             "readable": self._reads,

@@ -1,4 +1,4 @@
-"""What a model supports, found out once before the first request and kept: output mode, parameters, token probabilities.
+"""What a model supports, found out once before the first request: output mode, parameters, token probabilities.
 
 The result is plain data, so a run directory or the cache can hand it back and a cached re-run needs no LLM library.
 """
@@ -6,7 +6,7 @@ The result is plain data, so a run directory or the cache can hand it back and a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -39,6 +39,12 @@ class Capability:
     dropped: list[str]
     top_logprobs: int | None
     litellm_version: str
+
+    @property
+    def quick_params(self) -> dict[str, Any]:
+        """The parameters of a one-token call: probabilities are wanted as they are, so temperature is 0."""
+        cold = {"temperature": 0} if "temperature" in self.params else {}
+        return {key: value for key, value in self.params.items() if key != "max_tokens"} | cold
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -110,7 +116,14 @@ def register_local(spec: JudgeSpec) -> str:
     litellm()
     from judge.llm import local
 
-    return str(local.register(spec))
+    return str(local.register(spec.model))
+
+
+def fewer_logprobs(known: Capability) -> Capability | None:
+    """The same capability with the fewest alternatives anybody offers; None when it asks for no more than that."""
+    if known.top_logprobs is None or known.top_logprobs <= FEWEST_TOP_LOGPROBS:
+        return None
+    return replace(known, top_logprobs=FEWEST_TOP_LOGPROBS)
 
 
 def _pick_output(model: str, known: set[str]) -> Output:

@@ -12,9 +12,15 @@ from judge.errors import JudgeError, ProviderStop
 from judge.llm.library import litellm
 from judge.llm.request import ErrorKind
 
-QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|insufficient credits|credit balance is too low", re.I)
-UNKNOWN_MODEL = re.compile(r"model.{0,80}(does not exist|not found|not exist|is not available)|invalid model|unknown model", re.I | re.S)
-BAD_PARAMETER = re.compile(r"unsupported_(parameter|value)|unsupported (parameter|value)|does not support .{0,40}parameter", re.I)
+QUOTA = re.compile(
+    r"insufficient_quota|exceeded your current quota|insufficient credits|credit balance is too low", re.I
+)
+UNKNOWN_MODEL = re.compile(
+    r"model.{0,80}(does not exist|not found|not exist|is not available)|invalid model|unknown model", re.I | re.S
+)
+BAD_PARAMETER = re.compile(
+    r"unsupported_(parameter|value)|unsupported (parameter|value)|does not support .{0,40}parameter", re.I
+)
 MODERATED = re.compile(r"content management policy|content policy|moderation|flagged", re.I)
 
 
@@ -52,13 +58,17 @@ def sorted_failure(error: Exception, spec: JudgeSpec) -> CallFailed | ProviderSt
     if status == 402 or QUOTA.search(message):
         return ProviderStop(f"{spec.model}: the account has no quota or credit left: {message}")
     if isinstance(error, lib.RateLimitError):
-        return CallFailed("transport", f"rate limited (429): {message}", status=429, retryable=True, wait_s=retry_after(error))
+        return CallFailed(
+            "transport", f"rate limited (429): {message}", status=429, retryable=True, wait_s=retry_after(error)
+        )
     if isinstance(error, lib.ContextWindowExceededError):
         return CallFailed("context_window", f"the prompt does not fit the model's context: {message}", status=400)
     if isinstance(error, lib.ContentPolicyViolationError) or (status in (400, 403) and MODERATED.search(message)):
         return CallFailed("filtered", f"the provider's content filter refused the prompt: {message}", status=status)
     if isinstance(error, lib.AuthenticationError | lib.PermissionDeniedError) or status in (401, 403):
-        return ProviderStop(f"{spec.model}: the provider rejects the key ({status or 401}): {message}\n{_key_advice(spec)}")
+        return ProviderStop(
+            f"{spec.model}: the provider rejects the key ({status or 401}): {message}\n{_key_advice(spec)}"
+        )
     if isinstance(error, lib.NotFoundError) or (status == 400 and UNKNOWN_MODEL.search(message)):
         where = f" at {spec.api_base}" if spec.api_base else ""
         return ProviderStop(f"{spec.model}: no such model{where}: {message}\nCheck the model string and the address.")
@@ -76,9 +86,7 @@ def sorted_failure(error: Exception, spec: JudgeSpec) -> CallFailed | ProviderSt
     return CallFailed("bad_request", f"{type(error).__name__}: {message}", status=status)
 
 
-PARAMETER_ADVICE = (
-    "Set it in judge.toml (params = {...}), or let the judge leave out what the model does not know: drop_unsupported = true."
-)
+PARAMETER_ADVICE = "Set it in judge.toml (params = {...}), or have it left out: drop_unsupported = true."
 
 
 def retryable_errors() -> tuple[type[Exception], ...]:
@@ -100,7 +108,10 @@ def retry_after(error: Exception) -> float | None:
     The header holds seconds or an HTTP date. It sits in `error.response.headers` for OpenAI routes and in
     `error.litellm_response_headers` for others.
     """
-    for headers in (getattr(getattr(error, "response", None), "headers", None), getattr(error, "litellm_response_headers", None)):
+    for headers in (
+        getattr(getattr(error, "response", None), "headers", None),
+        getattr(error, "litellm_response_headers", None),
+    ):
         value = _header(headers, "retry-after")
         if value is None:
             continue
@@ -136,4 +147,6 @@ def _key_advice(spec: JudgeSpec) -> str:
     if spec.api_key_env:
         return f"The key comes from the environment variable {spec.api_key_env}."
     missing = litellm().validate_environment(spec.model).get("missing_keys") or []
-    return f"Set {' or '.join(missing)}." if missing else "Check the provider's key in the environment (or api_key_env)."
+    return (
+        f"Set {' or '.join(missing)}." if missing else "Check the provider's key in the environment (or api_key_env)."
+    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from judge.config import Price
+from judge.config import JudgeSpec, Price
+from judge.llm.budget import TokenPrice
+from judge.llm.library import litellm
 from judge.llm.request import Usage
 
 Kind = Literal["first", "retry", "reask"]
@@ -71,3 +73,29 @@ def totals(rows: list[dict[str, Any]]) -> tuple[Usage, float | None]:
             usage[name] += count
         cost = None if cost is None or entry["cost_usd"] is None else cost + entry["cost_usd"]
     return usage, cost
+
+
+def read(response: Any) -> dict[str, Any]:
+    """What a reply says of itself: raw text (the arguments, when it is a tool call), finish reason, model version."""
+    if response is None or not response.choices:
+        return {"model_returned": getattr(response, "model", None)}
+    choice = response.choices[0]
+    calls = getattr(choice.message, "tool_calls", None)
+    text = calls[0].function.arguments if calls else choice.message.content
+    return {"text": text, "finish_reason": choice.finish_reason, "model_returned": response.model}
+
+
+def price_of(spec: JudgeSpec, model: str) -> TokenPrice | None:
+    """The price of judge.toml, else of the library's price map; None when nobody knows it."""
+    if spec.price is not None:
+        return TokenPrice(spec.price.input_per_million / 1e6, spec.price.output_per_million / 1e6)
+    entry = litellm().model_cost.get(model) or litellm().model_cost.get(model.partition("/")[2]) or {}
+    asked, answered = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    return None if asked is None or answered is None else TokenPrice(float(asked), float(answered))
+
+
+def count_tokens(spec: JudgeSpec, model: str, messages: tuple[dict[str, str], ...]) -> int:
+    """Prompt tokens by the library's tokenizer; by characters for the embedded model, whose tokenizer it lacks."""
+    if spec.is_local:
+        return sum(len(message["content"]) for message in messages) // 4
+    return int(litellm().token_counter(model=model, messages=list(messages)))

@@ -59,7 +59,7 @@ async def closed() -> None:
 
     await GLOBAL_LOGGING_WORKER.stop()
     kept = litellm().in_memory_llm_clients_cache
-    await close_litellm_async_clients()
+    await close_litellm_async_clients()  # type: ignore[no-untyped-call]
     for client in list(kept.cache_dict.values()):  # OpenAI clients, which litellm's own clean-up passes over
         close = getattr(client, "close", None)
         if inspect.iscoroutinefunction(close):

@@ -72,7 +72,9 @@ def key_of(head: Any, request: Request) -> str:
     try:
         tail = orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate: not UTF-8, but still text with a key
-        tail = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
+        tail = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(
+            errors="surrogatepass"
+        )
     if request.marker:
         tail = tail.replace(orjson.dumps(request.marker)[1:-1], MASK)
     state = head.copy()

@@ -92,7 +92,7 @@ def sent_schema(output: type[BaseModel]) -> dict[str, Any]:
     """
     schema = output.model_json_schema()
     definitions = schema.get("$defs", {})
-    sent = _closed(schema, definitions)
+    sent: dict[str, Any] = _closed(schema, definitions)
     sent["title"] = output.__name__
     return sent
 
