@@ -33,7 +33,7 @@ class Passage(Protocol):
     @property
     def author(self) -> str | None: ...
     @property
-    def year(self) -> str | None: ...
+    def year(self) -> int | None: ...
 
 
 class WeightedNugget(Protocol):
@@ -74,7 +74,7 @@ class Item(Protocol):
     @property
     def answerable(self) -> str | None: ...
     @property
-    def history(self) -> Sequence[Turn]: ...
+    def history(self) -> Sequence[Turn] | None: ...
 
 
 class RubricError(ValueError):
@@ -108,8 +108,11 @@ class Prompt:
 class Unit:
     """One unit of a quick judgment: a text, and the call that decides it, or `p` when code decided without a call.
 
-    `group` numbers the sentence that the unit belongs to (aggregate max_then_mean). `question` names the quick
-    question where a rubric has two (refusal_correctness: answerable, declines), else "".
+    `p` is like a reply's: the probability of the good answer token. `group` ties units together: with aggregate
+    max_then_mean the cited sentence (best passage of a sentence counts, then the mean over sentences); with min and
+    mean the accepted reference that the unit was compared with, counted from 0 (aggregate within a group, then the best
+    group counts). `question` names the quick question where a rubric has two (refusal_correctness: "answerable", p =
+    the passages answer; "declines", p = the answer gives the information, so declining is 1 - p), else "".
     """
 
     text: str

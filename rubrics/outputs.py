@@ -152,4 +152,11 @@ def output_model(rubric: Rubric) -> type[BaseModel]:
     The same class object is returned for the same mode and scale, so that schemas are built once per process.
     Hallucination and its extensions get five verdicts instead of three.
     """
+    if rubric.mode == "pairwise":
+        return pair_output_model()
     return _model(rubric.mode, rubric.scale.min, rubric.scale.max, rubric.root == "hallucination")
+
+
+def pair_output_model() -> type[BaseModel]:
+    """The reply model of every comparison: it has no level, so it is the same for all rubrics."""
+    return _model("pairwise", 0, 1, False)
