@@ -11,7 +11,7 @@ from judge.imports.native import did_you_mean
 from judge.imports.rows import shown
 
 _RULES = {
-    "string_type": "must be text; write it in quotes",
+    "string_type": "must be text",
     "missing": "is needed here",
     "extra_forbidden": "no such key here",
     "tuple_type": "must be a list",
@@ -38,6 +38,8 @@ def broken_rules(error: ValidationError, row: Mapping[str, Any]) -> list[str]:
             said.setdefault(root, f"{root}: {shown(row.get(root))}, {_ONE_OF_SEVERAL_TYPES[root]}")
         else:
             rule = _RULES.get(item["type"]) or item["msg"].removeprefix("Value error, ")
+            if item["type"] == "string_type" and isinstance(item["input"], int | float):
+                rule = "must be text; write it in quotes"
             field = ".".join(path)
             said.setdefault(field, f"{field}: {shown(item['input'])}, {rule}" if path else rule)
     return list(said.values())

@@ -16,7 +16,7 @@ from judge.errors import InputError, UsageError
 from judge.imports.rows import Problem, Row, Source, Stream, shown
 
 CONTAINERS = ("jsonl", "json", "csv", "tsv", "parquet")
-_SUFFIXES = {
+SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
@@ -36,7 +36,7 @@ def open_table(source: Any, container: str | None) -> Source:
     path = Path(source)
     if not path.is_file():
         raise InputError(f"{path}: no such file; give the path of a cases file, or `-` for standard input")
-    container = container or _SUFFIXES.get(path.suffix.lower())
+    container = container or SUFFIXES.get(path.suffix.lower())
     if container == "parquet":
         return Source(path.name, "row", _parquet_rows(path))
     return _open_stream(path.name, path.open("rb"), container)
