@@ -20,9 +20,9 @@ Source = Literal["option", "config", "default", "fallback"]
 JUDGE_TOML = Path("judge.toml")
 LOCAL_TIMEOUT_S = 600.0
 OURS = frozenset(
-    ("model", "messages", "api_key", "api_base", "base_url", "stream", "n", "tools", "tool_choice", "response_format")
-    + ("timeout", "num_retries", "max_retries", "logprobs", "top_logprobs", "max_completion_tokens", "fallbacks")
-    + ("mock_response", "extra_headers", "custom_llm_provider")
+    {"model", "messages", "api_key", "api_base", "base_url", "custom_llm_provider", "extra_headers", "timeout"}
+    | {"stream", "n", "tools", "tool_choice", "response_format", "logprobs", "top_logprobs", "max_completion_tokens"}
+    | {"num_retries", "max_retries", "fallbacks", "mock_response"}
 )
 
 

@@ -19,8 +19,8 @@ import diskcache
 LOG = logging.getLogger("judge")
 BROKEN = (sqlite3.Error, OSError, diskcache.Timeout, ValueError, TypeError)
 LOCK_TIMEOUT_S = 5
-SECRET_FILE = "marker.secret"
-SECRET_BYTES = 32
+MARKER_FILE = "marker.secret"
+MARKER_BYTES = 32
 
 
 class SafeDisk(diskcache.Disk):  # type: ignore[misc]
@@ -107,9 +107,9 @@ class ReplyCache:
 
     def secret(self) -> bytes:
         """32 random bytes of this cache directory, in a 0600 file that the first caller creates."""
-        path = self.directory / SECRET_FILE
-        fresh = secrets.token_bytes(SECRET_BYTES)
-        mine = path.with_name(f"{SECRET_FILE}.{secrets.token_hex(8)}")
+        path = self.directory / MARKER_FILE
+        fresh = secrets.token_bytes(MARKER_BYTES)
+        mine = path.with_name(f"{MARKER_FILE}.{secrets.token_hex(8)}")
         try:
             if not path.exists():
                 with os.fdopen(os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -126,9 +126,9 @@ class ReplyCache:
                 f"cache {self.directory}: no secret kept ({_words(error)}); cached replies will not be found again"
             )
             return fresh
-        if len(kept) != SECRET_BYTES:
+        if len(kept) != MARKER_BYTES:
             self._warn(
-                f"cache {self.directory}: {SECRET_FILE} has {len(kept)} bytes instead of {SECRET_BYTES}; ignored"
+                f"cache {self.directory}: {MARKER_FILE} has {len(kept)} bytes instead of {MARKER_BYTES}; ignored"
             )
             return fresh
         return kept

@@ -36,13 +36,17 @@ def answer_model(output: type[BaseModel]) -> Any:
 
         @classmethod
         def model_validate_json(cls, json_data: Any, **kwargs: Any) -> Any:
-            return super().model_validate_json(sole_object(json_data), strict=True)
+            given, text = sole_object(json_data)
+            answer = super().model_validate_json(text, strict=True)
+            if path := coerced(given, answer.model_dump(mode="json")):
+                raise json.JSONDecodeError(f"{path}: a value of another type was given", text, 0)
+            return answer
 
     return create_model(output.__name__, __base__=(output, Answer), __doc__=output.__doc__, __module__=__name__)
 
 
-def sole_object(text: str) -> str:
-    """The one JSON object that `text` consists of, think block and code fence removed.
+def sole_object(text: str) -> tuple[dict[str, Any], str]:
+    """The one JSON object that `text` consists of, as values and as text, think block and code fence removed.
 
     Raises json.JSONDecodeError when there is no object, more than one, or anything around it; also for NaN, Infinity,
     numbers too large for a float and keys given twice.
@@ -55,12 +59,28 @@ def sole_object(text: str) -> str:
     if not body.startswith("{"):
         raise json.JSONDecodeError("the reply must be one JSON object and nothing else", body, 0)
     try:
-        _, end = DECODER.raw_decode(body)
+        given, end = DECODER.raw_decode(body)
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", body, 0) from None
     if body[end:].strip(BLANK):
         raise json.JSONDecodeError("the reply must be one JSON object; there is more after it", body, end)
-    return body
+    return given, body
+
+
+def coerced(given: Any, kept: Any, path: str = "reply") -> str | None:
+    """Where a boolean or a fraction was taken for a whole number (true for 1, 4.0 for 4), or None.
+
+    Pydantic compares the values of a Literal by equality, and in Python True == 1 == 1.0, strict mode or not.
+    """
+    if type(given) in (bool, float):
+        return path if type(kept) is int else None
+    if isinstance(given, dict) and isinstance(kept, dict):
+        pairs = [(value, kept[key], f"{path}.{key}") for key, value in given.items() if key in kept]
+    elif isinstance(given, list) and isinstance(kept, list):
+        pairs = [(a, b, f"{path}[{n}]") for n, (a, b) in enumerate(zip(given, kept, strict=False))]
+    else:
+        return None
+    return next((found for pair in pairs if (found := coerced(*pair))), None)
 
 
 def _constant(name: str) -> float:
