@@ -162,6 +162,8 @@ class Case(_Part):
             ids = [c.id for c in self.contexts]
             twice = next(i for i in ids if ids.count(i) > 1)
             raise ValueError(f"contexts: id {shown(twice)} occurs twice; ids of the contexts of a case are unique")
+        if not self.question.strip():
+            raise ValueError(f"question: {shown(self.question)}, must not be blank")
         if not self.id:
             self.__dict__["id"] = self.content_hash()[:12]
         return self
@@ -284,12 +286,13 @@ class Normalised:
 
 
 def normalise(
-    source: Any, destination: Path, format: str | None = None, map: Mapping[str, str] | None = None
+    source: Any, destination: str | Path, format: str | None = None, map: Mapping[str, str] | None = None
 ) -> Normalised:
     """Read `source` once, check every row, and write the canonical JSONL copy (mode 0600, atomically).
 
     Raises InputError that lists all bad rows; `destination` is then untouched. `load_normalised` reads the copy.
     """
+    destination = Path(destination)
     opened = open_source(source, format, dict(map or {}))
     digest, n = hashlib.sha256(), 0
     handle, temporary = tempfile.mkstemp(prefix=f".{destination.name}.", dir=destination.parent)
@@ -309,9 +312,9 @@ def normalise(
     return Normalised(n, digest.hexdigest(), opened.note, tuple(opened.warnings))
 
 
-def load_normalised(path: Path) -> Iterator[Case]:
+def load_normalised(path: str | Path) -> Iterator[Case]:
     """Cases of a copy that `normalise` wrote, in order, one at a time. Raises InputError at a damaged line."""
-    with path.open("rb") as file:
+    with Path(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 yield Case.model_validate_json(line)

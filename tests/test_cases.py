@@ -180,6 +180,7 @@ def test_a_context_id_that_occurs_twice_in_a_case_is_refused(tmp_path: Path) -> 
 
 BAD = [
     ({"question": 0}, "question: 0, must be text; write it in quotes"),
+    ({"question": " "}, "question: ' ', must not be blank"),
     ({"question": "q", "answer": 0}, "answer: 0, must be text; write it in quotes"),
     ({"answer": "a"}, "question: missing, every case needs one; add it or pass --map question=COLUMN"),
     ({"qestion": "q"}, "question: missing, `qestion` looks like it; rename it or pass --map question=qestion"),
@@ -380,6 +381,11 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(UsageError, match=r"calibrated-judge\[parquet\]"):
         cases_of(written(tmp_path, "c.parquet", b"PAR1"))
+
+
+def test_a_file_that_only_looks_like_parquet_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    assert "c.parquet: not a Parquet file" in str(refused(written(tmp_path, "c.parquet", b"PAR1")))
 
 
 @pytest.mark.parametrize(

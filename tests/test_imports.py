@@ -310,3 +310,46 @@ def test_a_run_that_names_an_unknown_document_is_refused(tmp_path: Path) -> None
     (tmp_path / "run.trec").write_text("q1 Q0 d-99 1 0.5 x\n")
     with pytest.raises(InputError, match=r"'d-99' of query 'q1' is not in corpus\.jsonl"):
         list(read_cases(tmp_path, notes=[]))
+
+
+def test_one_text_where_openevals_has_a_list_becomes_one_joined_passage() -> None:
+    rows = [{"inputs": {"q": "q"}, "outputs": {"a": "a"}, "reference_outputs": {"a": "r"}, "context": "x\n\ny"}]
+    (case,) = read_cases(rows, notes=[])
+    assert [(c.text, c.joined) for c in case.contexts] == [("x\n\ny", True)]
+
+
+def test_a_deepeval_test_run_gives_answers_and_keeps_its_scores_apart() -> None:
+    tested = {
+        "name": "t1", "input": "q", "actualOutput": "a", "expectedOutput": "r", "retrievalContext": ["x|y"],
+        "context": ["gold"], "metricsData": [{"name": "Faithfulness", "score": 0.5}], "success": True,
+    }  # fmt: skip
+    (case,) = read_cases([tested], notes=[])
+    assert (case.id, case.question, case.answer, case.reference) == ("t1", "q", "a", ("r",))
+    assert [c.text for c in case.contexts] == ["x|y"]
+    assert [label.text for label in case.relevant] == ["gold"]
+    assert case.metadata["foreign"] == {"scores": {"Faithfulness": 0.5}, "fields": {"success": True}}
+
+
+def test_a_phoenix_experiment_is_never_read_as_a_dataset_whose_output_is_the_reference() -> None:
+    rows = [
+        {"example_id": "e", "repetition_number": 1, "input": {"q": "q"}, "output": "a", "reference_output": {"r": "r"}}
+    ]
+    with pytest.raises(InputError, match=r"phoenix\.experiment"):
+        list(read_cases(rows, notes=[]))
+    mapping = {"question": "input.q", "answer": "output", "reference": "reference_output.r"}
+    (case,) = read_cases(rows, map=mapping, notes=[])
+    assert (case.question, case.answer, case.reference) == ("q", "a", ("r",))
+
+
+def test_our_own_question_column_wins_over_columns_that_other_tools_use() -> None:
+    (case,) = read_cases([{"question": "q", "answer": "a", "input": "i", "output": "o", "context": "c"}], notes=[])
+    assert (case.question, case.answer, case.contexts) == ("q", "a", None)
+    assert case.metadata == {"input": "i", "output": "o", "context": "c"}
+
+
+def test_a_named_index_of_a_dataframe_is_a_column() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"input": ["q"], "output": ["a"], "context": ["x"]})
+    frame.index = pandas.Index(["span-1"], name="context.span_id")
+    (case,) = read_cases(frame, notes=[])
+    assert (case.id, case.contexts[0].joined) == ("span-1", True)

@@ -34,7 +34,7 @@ def open_source(source: Any, format: str | None = None, map: dict[str, str] | No
         path = Path(source)
         if format == "beir" or path.is_dir():
             return _folder(path, mapping)
-        if path.is_file() and format not in CONTAINERS and path.suffix.lower() not in SUFFIXES:
+        if path.is_file() and (format == "trec" or (format is None and path.suffix.lower() not in SUFFIXES)):
             ir.refuse_trec(path)
     table = open_table(source, format if format in CONTAINERS else None)
     head = list(islice(table.rows, PEEKED))
@@ -65,13 +65,13 @@ def _check_mapping(name: str, mapping: dict[str, str], seen: detect.Look, head: 
             raise UsageError(f"--map {field}={column}: no such case field{native.did_you_mean(field)}; fields: {known}")
         if column not in seen.columns and all(at_path(row, column) is None for row in rows):
             raise UsageError(
-                f"--map {field}={column}: {name} has no column {column!r}"
+                f"--map {field}={column}: {name} has no column {column!r} in its first {PEEKED} rows"
                 f"{native.did_you_mean(column, seen.columns)}; columns: {', '.join(sorted(seen.columns))}"
             )
 
 
 def _converted(table: Source, chosen: detect.Format, mapping: dict[str, str], options: Options) -> Source:
-    own = chosen.id == "native"
+    own = chosen is detect.NATIVE
     said = [] if own else [f"read as {chosen.id}: {chosen.note}"]
     said += [f"mapped {', '.join(f'{field} <- {column}' for field, column in mapping.items())}"] if mapping else []
     note = f"{table.name}: {'; '.join(said)}" if said else None

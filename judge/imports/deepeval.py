@@ -35,6 +35,18 @@ def golden(data: dict[str, Any], options: Options) -> dict[str, Any]:
     }
 
 
+def test_case(data: dict[str, Any], options: Options) -> dict[str, Any]:
+    """One test case of a saved test run: camel-case names, and the metrics that were measured."""
+    measured = {m["name"]: m.get("score") for m in data.get("metricsData") or [] if isinstance(m, dict) and "name" in m}
+    names = {
+        "input": "input", "actualOutput": "actual_output", "expectedOutput": "expected_output", "name": "name",
+        "retrievalContext": "retrieval_context", "context": "context", "additionalMetadata": "additional_metadata",
+    }  # fmt: skip
+    made = golden({names[k]: v for k, v in data.items() if k in names}, options)
+    others = {k: v for k, v in data.items() if k not in names and k != "metricsData"}
+    return {**made, "metadata": with_foreign(made["metadata"], scores=measured, fields=others)}
+
+
 def _passages(column: str, value: Any, options: Options) -> list[str] | None:
     if not isinstance(value, str):
         return texts(column, value, options)

@@ -72,8 +72,9 @@ def _table(seen: Look, *names: str) -> bool:
     return seen.has(*names) and not seen.has("context.span_id")
 
 
+NATIVE = Format("native", lambda s: s.has("question") and not _before_02(s), by_row(lambda row, _: row), "own fields")
 FORMATS = (
-    Format("native", lambda s: s.has("question") and not _before_02(s), by_row(lambda row, _: row), ""),
+    NATIVE,
     Format(
         "ragas.samples", lambda s: s.has("user_input") and not s.listed("user_input"), by_row(ragas.sample),
         "question <- user_input, answer <- response, contexts <- retrieved_contexts, reference <- reference, "
@@ -94,12 +95,17 @@ FORMATS = (
         "relevant <- context (gold), id <- name",
     ),
     Format(
+        "deepeval.test_run", lambda s: s.has("input", "actualOutput", "metricsData"), by_row(deepeval.test_case),
+        "question <- input, answer <- actualOutput, contexts <- retrievalContext, reference <- expectedOutput, "
+        "relevant <- context (gold), metricsData -> metadata.foreign",
+    ),
+    Format(
         "deepeval.conversational", lambda s: s.has("scenario", "turns"), None,
         "conversations are not judged turn by turn; export single-turn goldens",
     ),
     Format(
         "langsmith.examples",
-        lambda s: s.has("inputs", "outputs") and s.any("dataset_id", "source_run_id", "use_source_run_io")
+        lambda s: s.has("inputs", "outputs") and s.any("dataset_id", "source_run_id", "use_source_run_io", "created_at")
         and not s.any("run_type", "expectations"),
         by_row(langsmith.example),
         "question <- inputs, reference <- outputs (a dataset has no answers), contexts <- inputs.documents",
@@ -138,7 +144,9 @@ FORMATS = (
         phoenix.retrieved_documents, "one case a span: question <- input, contexts <- document by position; no answer",
     ),
     Format(
-        "phoenix.dataset", lambda s: s.any("example_id", "node_id") and s.nested("input"), by_row(phoenix.example),
+        "phoenix.dataset",
+        lambda s: s.any("example_id", "node_id") and s.nested("input") and not s.has("reference_output"),
+        by_row(phoenix.example),
         "question <- input, reference <- output (a dataset has no answers)",
     ),
     Format(
@@ -150,6 +158,11 @@ FORMATS = (
     Format(
         "phoenix.document_relevance", lambda s: _table(s, "input", "document_text"), phoenix.document_relevance,
         "one case a question: contexts <- documents by position, relevant <- relevant; no answer",
+    ),
+    Format(
+        "phoenix.experiment", lambda s: s.has("example_id", "reference_output"), None,
+        "experiment runs (output = answer, reference_output = reference) need the keys named: "
+        "--map question=input.KEY --map answer=output --map reference=reference_output.KEY",
     ),
     Format(
         "phoenix.annotations", lambda s: s.has("span_id", "annotation_name"), None,
@@ -193,24 +206,33 @@ def names() -> list[str]:
 
 
 def choose(name: str, seen: Look, wanted: str | None, mapped: frozenset[str]) -> Format:
-    """The format of a table; raises InputError with the choices when it cannot be told, UsageError when refused."""
+    """The format of a table. A `question` column, or one that --map names where no tool is sure, makes it our own.
+
+    Raises InputError with the choices when it cannot be told or holds no cases, UsageError for an unknown `wanted`.
+    """
     fitting = [f for f in FORMATS if f.fits(seen)]
     if wanted is not None:
         fitting = _wanted(name, seen, wanted, fitting)
-    if len(fitting) == 1:
-        return _readable(name, fitting[0])
-    if "question" in mapped:
-        return FORMATS[0]
+    elif NATIVE in fitting or ("question" in mapped and sum(f.read is not None for f in fitting) != 1):
+        return NATIVE
+    if len(fitting) != 1:
+        raise _undecided(name, seen, fitting)
+    if fitting[0].read is None:
+        raise InputError(f"{name}: this is {fitting[0].id}: {fitting[0].note}")
+    return fitting[0]
+
+
+def _undecided(name: str, seen: Look, fitting: list[Format]) -> InputError:
     columns = ", ".join(sorted(seen.columns)) or "(none)"
     choices = {f.id: f.note for f in fitting} or next((c for test, c in AMBIGUOUS if test(seen)), {})
     if choices:
         listed = "; ".join(f"--format {_short(c, choices)} ({why})" for c, why in choices.items())
-        raise InputError(
+        return InputError(
             f"{name}: columns {columns} fit more than one tool; choose {listed}; or name the columns: "
             "--map question=COLUMN --map answer=COLUMN"
         )
     near = next((c for c in sorted(seen.columns) if did_you_mean(c, ["question"])), "COLUMN")
-    raise InputError(
+    return InputError(
         f"{name}: no `question` column and no known export; columns: {columns}; pass --map question={near} "
         f"(and answer=, contexts=), or --format with one of {', '.join(names())}"
     )
@@ -236,9 +258,3 @@ def _short(choice: str, choices: Iterable[str]) -> str:
     family = choice.partition(".")[0]
     alone = sum(c.partition(".")[0] == family for c in choices) == 1
     return family if alone else choice
-
-
-def _readable(name: str, chosen: Format) -> Format:
-    if chosen.read is None:
-        raise InputError(f"{name}: this is {chosen.id}: {chosen.note}")
-    return chosen

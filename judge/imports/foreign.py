@@ -69,9 +69,14 @@ def pick(column: str, values: Any, name: str, field: str, accept: type | tuple[t
 
 
 def documents(column: str, items: Any) -> list[Any] | None:
-    """Passages out of strings or LangChain document dumps, with ids, scores and metadata when they are there."""
+    """Passages out of strings or LangChain document dumps, with ids, scores and metadata when they are there.
+
+    One text in place of a list may glue several passages: it becomes one joined passage.
+    """
     if items is None:
         return None
+    if isinstance(items, str):
+        return joined(items)
     if not isinstance(items, list):
         raise FieldError(f"{column}: {shown(items)}, a list of documents is needed")
     return [_document(column, item) for item in items]
@@ -88,8 +93,10 @@ def _document(column: str, item: Any) -> Any:
     return {k: v for k, v in {**made, "metadata": metadata or None}.items() if v is not None}
 
 
-def joined(text: str | None) -> list[dict[str, Any]]:
-    """One passage that may glue several; no text at all is an empty list."""
+def joined(text: Any) -> list[Any]:
+    """One passage that may glue several; no text at all is an empty list, and a list stays as it is."""
+    if isinstance(text, list):
+        return text
     return [{"text": text, "joined": True}] if text else []
 
 

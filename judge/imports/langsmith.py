@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.imports.foreign import Options, documents, filled, number, pick, reference, structure, with_foreign
-from judge.imports.rows import FieldError
 
 _IO = ("inputs", "outputs", "reference_outputs", "expectations", "context", "metadata")
 _LISTED = (str, list)
@@ -51,7 +50,7 @@ def example(data: dict[str, Any], options: Options) -> dict[str, Any]:
     """A dataset example: `outputs` is the reference, there is no answer."""
     row = _opened(data, options)
     metadata = dict(row.get("metadata") or {})
-    splits = metadata.pop("dataset_split", None)
+    splits = metadata.pop("dataset_split", None) or row.get("split")
     one = splits[0] if isinstance(splits, list) and len(splits) == 1 else None
     return {
         "id": row.get("id"),
@@ -59,7 +58,9 @@ def example(data: dict[str, Any], options: Options) -> dict[str, Any]:
         "contexts": _contexts("inputs", row.get("inputs")),
         "reference": _reference("outputs", row, options),
         "split": one,
-        "metadata": with_foreign(metadata, fields={**_kept(row), "dataset_split": None if one else splits}),
+        "metadata": with_foreign(
+            metadata, fields={**_kept(row), "split": None, "dataset_split": None if one else splits}
+        ),
     }
 
 
@@ -117,13 +118,11 @@ def openevals(data: dict[str, Any], options: Options) -> dict[str, Any]:
     """Keyword arguments of an openevals evaluator: `outputs` is the answer, `reference_outputs` the reference."""
     row = _opened(data, options)
     context = row.get("context")
-    if isinstance(context, str):
-        raise FieldError("context: one text, a list of documents is needed; pass --map contexts=COLUMN")
     return {
         "id": row.get("id"),
         "question": _question(row, options),
         "answer": _answer(row, options),
-        "contexts": documents("context", context) if isinstance(context, list) else _contexts("context", context),
+        "contexts": _contexts("context", context) if isinstance(context, dict) else documents("context", context),
         "reference": _reference("reference_outputs", row, options),
         "metadata": with_foreign(row.get("metadata"), fields=_kept(row)),
     }

@@ -7,6 +7,7 @@ import io
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -114,12 +115,12 @@ def _json_source(name: str, stream: BinaryIO) -> Source:
 
 
 def _unwrapped(name: str, data: Any) -> list[Any]:
-    """Records of a JSON object: {"examples": [...]}, or columns {name: [...]} and {name: {"0": ...}}."""
+    """Records of a JSON object: a list inside a wrapper, or columns {name: [...]} and {name: {"0": ...}}."""
     if isinstance(data, dict) and data:
-        if isinstance(data.get("data"), dict):
-            data = data["data"]
-        if isinstance(data.get("examples"), list):
-            return list(data["examples"])
+        data = next((data[name] for name in ("data", "testRunData") if isinstance(data.get(name), dict)), data)
+        for name in ("examples", "testCases"):
+            if isinstance(data.get(name), list):
+                return list(data[name])
         columns = {key: list(v.values()) if isinstance(v, dict) else v for key, v in data.items()}
         same_keys = len({tuple(v) for v in data.values() if isinstance(v, dict)}) <= 1
         lengths = {len(v) if isinstance(v, list) else -1 for v in columns.values()}
@@ -131,7 +132,7 @@ def _unwrapped(name: str, data: Any) -> list[Any]:
 
 
 def _csv_source(name: str, stream: BinaryIO, delimiter: str | None) -> Source:
-    csv.field_size_limit(sys.maxsize)
+    csv.field_size_limit(2**31 - 1)
     lines = _decoded(name, stream)
     header_line = next(lines, "")
     warnings = []
@@ -181,23 +182,27 @@ def _csv_record(line: int, header: list[str], cells: list[str]) -> Row | Problem
 def _parquet_rows(path: Path) -> Stream:
     try:
         import pyarrow.parquet as parquet
+        from pyarrow import ArrowInvalid
     except ImportError:
         raise UsageError(
             f"{path.name}: reading Parquet needs pyarrow; run: pip install 'calibrated-judge[parquet]'"
         ) from None
-    at = 0
-    with parquet.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=256):
-            for record in batch.to_pylist():
-                at += 1
+    try:
+        with parquet.ParquetFile(path) as file:
+            records = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(batch_size=256))
+            for at, record in enumerate(records, 1):
                 record.pop("__index_level_0__", None)
                 yield Row(at, plain(record))
+    except ArrowInvalid as error:
+        raise InputError(f"{path.name}: not a Parquet file that can be read ({error})") from None
 
 
 def _from_python(source: Any) -> Source:
     if hasattr(source, "columns") and hasattr(source, "itertuples"):
-        columns = [str(column) for column in source.columns]
-        records: Iterable[Any] = (dict(zip(columns, v, strict=True)) for v in source.itertuples(index=False, name=None))
+        indexes = [name for name in source.index.names if name is not None and name not in source.columns]
+        frame = source.reset_index(level=indexes) if indexes else source
+        columns = [str(column) for column in frame.columns]
+        records: Iterable[Any] = (dict(zip(columns, v, strict=True)) for v in frame.itertuples(index=False, name=None))
         return Source("DataFrame", "row", (Row(n, plain(record)) for n, record in enumerate(records, 1)))
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise UsageError(f"cases: {shown(source)}, a path, a DataFrame or a list of dicts is needed")
