@@ -22,12 +22,6 @@ CLOSING = (
     "reply with the one JSON object, its fields in the order given."
 )
 
-SOURCES = {
-    "nuggets": "The needed points are given: one entry for each of them, worded and weighted as given.",
-    "reference": "No list of points is given: the needed points are what the reference says in answer to the question.",
-    "contexts": "No list of points is given: the needed points are what the passages say in answer to the question.",
-    None: "No list of points, reference or passages are given: the needed points are the parts of the question.",
-}
 PAIR = (
     "You compare two replies to the same question, called first and second, on one criterion. Read each by itself and "
     "write notes on it before you compare. The order in which they are shown means nothing. Length, tone, layout and "

@@ -16,9 +16,9 @@ from itertools import combinations
 
 from pydantic import BaseModel
 
-from rubrics.blocks import Block, Material, fields_shown, flags_of, material, nugget_source
+from rubrics.blocks import Block, Material, fields_shown, flags_of, material
 from rubrics.examples import shown as shown_examples
-from rubrics.guides import CLOSING, PAIR, SOURCES, SYSTEM, guide
+from rubrics.guides import CLOSING, PAIR, SYSTEM, guide
 from rubrics.model import Item, Layout, Mode, Prompt, Rubric
 from rubrics.outputs import output_model, pair_output_model
 from rubrics.templating import flags_used, render_body
@@ -51,9 +51,7 @@ def render(rubric: Rubric, item: Item, *, secret: bytes, layout: Layout = "rubri
         raise ValueError(f"{rubric.id} compares two answers: use render_pair")
     instructions = _instructions(rubric, flags_of(item), layout, rubric.mode)
     case = material(rubric, item, instructions.fields)
-    if rubric.mode == "nuggets":
-        case.parts.append(SOURCES[nugget_source(item)])
-    return _prompt(instructions, case, _mark(item, (), secret, case), layout, rubric.mode)
+    return _prompt(instructions, case, _mark(item, (), secret), layout, rubric.mode)
 
 
 def render_pair(
@@ -67,7 +65,7 @@ def render_pair(
     instructions = _instructions(rubric, flags_of(item), layout, "pairwise")
     answers = (first_answer, second_answer)
     case = material(rubric, item, instructions.fields, (("first reply", first_answer), ("second reply", second_answer)))
-    return _prompt(instructions, case, _mark(item, sorted(answers), secret, case), layout, "pairwise")
+    return _prompt(instructions, case, _mark(item, sorted(answers), secret), layout, "pairwise")
 
 
 def instructions_text(rubric: Rubric, flags: frozenset[str] = frozenset()) -> str:
@@ -102,8 +100,11 @@ def _text(rubric: Rubric, flags: frozenset[str], mode: Mode, fields: frozenset[s
     return "\n\n".join(part for part in (*parts, shown_examples(rubric, fields)) if part)
 
 
-def _mark(item: Item, answers: Sequence[str], secret: bytes, case: Material) -> str:
-    """12 hex digits, keyed on secret and item: its author cannot guess them, a replay finds them again."""
+def _mark(item: Item, answers: Sequence[str], secret: bytes) -> str:
+    """12 hex digits, keyed on secret and item: its author cannot guess them, a replay finds them again.
+
+    Drawn again as long as they occur in a text of the item.
+    """
     texts = [item.question, item.answer or "", item.notes or "", *(item.reference or ()), *answers]
     texts += [
         part for p in item.contexts or () for part in (p.id, p.text, p.title or "", p.author or "", str(p.year or ""))
@@ -111,12 +112,10 @@ def _mark(item: Item, answers: Sequence[str], secret: bytes, case: Material) -> 
     texts += [part for nugget in item.nuggets or () for part in (nugget.nugget, nugget.importance)]
     texts += [part for turn in item.history or () for part in (turn.role, turn.content)]
     content = "".join(f"{len(text)}:{text}" for text in texts).encode("utf-8", "surrogatepass")
-    attempt = 0
-    while True:
-        mark = hmac.digest(secret, content + b"#%d" % attempt, "sha256").hex()[:12]
-        if not any(mark in (part if isinstance(part, str) else part.label + part.text) for part in case.parts):
-            return mark
-        attempt += 1
+    mark = hmac.digest(secret, content, "sha256").hex()[:12]
+    while mark.encode() in content:
+        mark = hmac.digest(secret, mark.encode() + content, "sha256").hex()[:12]
+    return mark
 
 
 def _prompt(instructions: _Instructions, case: Material, mark: str, layout: Layout, mode: Mode) -> Prompt:

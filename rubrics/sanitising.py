@@ -44,7 +44,6 @@ _SQUARE = re.compile(
 _HASH = re.compile(
     r"#(?<![^\n]#)(?=#{1,4}[ \t]*(?:Human|Assistant|User|System|Instruction|Response|Input)[ \t]*:)", re.IGNORECASE
 )
-_ROLES = ("Human:", "Assistant:", "USER:", "ASSISTANT:")
 _ROLE = re.compile(r"^(?:H(?=uman:)|A(?=ssistant:|SSISTANT:)|U(?=SER:))", re.MULTILINE)
 _HEADING = re.compile(r"(?<![^\n])([ \t>*#]*)\[(?=[ \t]*[^\W\d_](?:[^\W\d_]|[ \t:_-])+\])")
 _VISIBLE = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
@@ -56,14 +55,16 @@ def visible(text: str, *, headings: bool = False) -> tuple[str, tuple[str, ...]]
     `headings` also breaks headings in square brackets at a line's start (the structure of quick prompts).
     `restore` undoes it exactly. Plain text is returned as it is, with an empty log.
     """
-    log: Counter[str] = Counter()
     plain = text.isascii() and text.replace("\n", " ").replace("\t", " ").isprintable()
+    if plain and not ("<" in text or "[" in text or "#" in text or ":" in text):
+        return text, ()
+    log: Counter[str] = Counter()
     if not plain and (text.isascii() or not _HIDDEN_CHARS.isdisjoint(set(text))):
         text = _HIDDEN.sub(lambda found: _hidden(found, log), text)
     for opener, pattern in (("<", _ANGLE), ("[", _SQUARE), ("##", _HASH)):
         if opener in text:
             text = pattern.sub(lambda found: _counted(found[0], "chat token", log), text)
-    if any(role in text for role in _ROLES):
+    if "uman:" in text or "ssistant:" in text or "SER:" in text or "SSISTANT:" in text:
         text = _ROLE.sub(lambda found: _counted(found[0], "chat token", log), text)
     if headings and "[" in text:
         text = _HEADING.sub(lambda found: found[1] + _counted("[", "heading", log), text)

@@ -13,7 +13,7 @@ Rubric files come from users, so a body is code-like input. Three fences, from t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -46,17 +46,18 @@ def _environment() -> ImmutableSandboxedEnvironment:
     return environment
 
 
-def mistakes(body: str) -> list[tuple[int, str]]:
+@lru_cache(maxsize=256)
+def mistakes(body: str) -> tuple[tuple[int, str], ...]:
     """What a body does that it may not, each with its line (counted from 1 within the body)."""
     if len(body) > MAX_BODY:
-        return [(1, f"the body has {len(body)} characters; at most {MAX_BODY} are allowed")]
+        return ((1, f"the body has {len(body)} characters; at most {MAX_BODY} are allowed"),)
     try:
         tree = _environment().parse(body)
     except TemplateSyntaxError as error:
-        return [(error.lineno, f"template: {error.message}")]
+        return ((error.lineno, f"template: {error.message}"),)
     except (TemplateError, RecursionError) as error:
-        return [(1, f"template: {error}")]
-    return sorted(set(_walk(tree, frozenset(), 0)))
+        return ((1, f"template: {error}"),)
+    return tuple(sorted(set(_walk(tree, frozenset(), 0))))
 
 
 def flags_used(body: str) -> frozenset[str]:
