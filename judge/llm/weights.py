@@ -228,10 +228,12 @@ def _pip_download(part: Part, landing: Path, where: str) -> None:
 
 
 def _last_words(stderr: str) -> str:
-    """pip's last ERROR line, else its last line."""
+    """pip's last ERROR line, else its last line; with the broken connection behind it, if that was the reason."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    return (errors or lines or ["nothing"])[-1]
+    said = (errors or lines or ["nothing"])[-1]
+    broken = re.findall(r"connection broken by (.{1,200})", stderr)
+    return f"{said} (connection broken by {broken[-1]})" if broken else said
 
 
 def _assemble(wheels: list[Path], path: Path, weights: Weights, progress: Callable[[Step], None]) -> None:
