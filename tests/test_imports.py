@@ -9,9 +9,12 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from judge.cases import Case, read_cases
 from judge.errors import InputError, UsageError
+from judge.imports.cells import parse_cell, text_or_list
 from judge.imports.ir import read_qrels, read_run
 
 DATA = Path(__file__).parent / "data" / "imports"
@@ -231,6 +234,19 @@ def test_a_list_cell_that_is_no_plain_list_is_refused_with_the_rule(tmp_path: Pa
         rows_of(tmp_path, f'user_input,response,retrieved_contexts\nq,a,"{cell}"\n')
     assert rule in str(error.value)
     assert "export.csv:2 retrieved_contexts" in error.value.rows[0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text()))
+def test_lists_of_text_come_back_from_json_python_and_numpy_cells(items: list[str]) -> None:
+    assert parse_cell("c", json.dumps(items)) == items
+    assert parse_cell("c", repr(items)) == items
+    assert parse_cell("c", f"[{' '.join(map(repr, items))}]") == items
+
+
+@pytest.mark.parametrize("cell", ["[1]", "[]", "[see page 4]", "['a', 1]", "1931", "", "['a'"])
+def test_a_reference_cell_that_is_no_list_of_strings_stays_text(cell: str) -> None:
+    assert text_or_list(cell) == cell
 
 
 def test_the_other_reading_of_inputs_and_outputs_makes_outputs_the_answer() -> None:

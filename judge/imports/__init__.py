@@ -73,6 +73,9 @@ def _check_mapping(name: str, mapping: dict[str, str], seen: detect.Look, head: 
 def _converted(table: Source, chosen: detect.Format, mapping: dict[str, str], options: Options) -> Source:
     own = chosen is detect.NATIVE
     said = [] if own else [f"read as {chosen.id}: {chosen.note}"]
+    if table.cells and not own:
+        alternatives = ", a reference written as a list of strings holds alternatives"
+        said.append(f"empty text cells are null{alternatives if 'reference <-' in chosen.note else ''}")
     said += [f"mapped {', '.join(f'{field} <- {column}' for field, column in mapping.items())}"] if mapping else []
     note = f"{table.name}: {'; '.join(said)}" if said else None
     rows = _own_rows(table, mapping) if own else _foreign_rows(table, chosen, mapping, options)

@@ -91,7 +91,7 @@ FORMATS = (
     Format(
         "deepeval.goldens", lambda s: s.has("input", "retrieval_context") and s.any("actual_output", "expected_output"),
         by_row(deepeval.golden),
-        "question <- input, answer <- actual_output, contexts <- retrieval_context, reference <- expected_output, "
+        "question <- input, answer <- actual_output, contexts <- retrieval_context (empty text = no passages), reference <- expected_output, "
         "relevant <- context (gold), id <- name",
     ),
     Format(
