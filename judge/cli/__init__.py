@@ -1,0 +1,65 @@
+"""The command `judge`: one function per verb, no rule lives here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from judge.cli import model, runs
+from judge.cli.score import score
+from judge.errors import JudgeError
+
+app = typer.Typer(
+    name="judge",
+    help="Score RAG answers with a language model as judge, and learn how far every number can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from judge import __version__
+
+        print(f"calibrated-judge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _group(name: str, help: str, **verbs: Callable[..., None]) -> None:
+    group = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+    for verb, function in verbs.items():
+        group.command(verb)(function)
+    app.add_typer(group, name=name)
+
+
+app.command("score")(score)
+app.command("show")(runs.show)
+app.command("export")(runs.export)
+app.command("doctor")(runs.doctor)
+_group("model", "The embedded model on this machine.", pull=model.pull, list=model.list_models)
+
+
+def main() -> None:
+    """Runs the command line. Errors meant for people end with exit code 2 and no traceback, Ctrl-C with 130."""
+    from calibration.errors import CalibrationError
+    from rubrics import RubricError
+
+    try:
+        app(prog_name="judge")
+    except (JudgeError, RubricError, CalibrationError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

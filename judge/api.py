@@ -1,0 +1,270 @@
+"""The Python front door: the functions that `import judge` offers, and the steps they share with the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+import secrets
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import rubrics as rubric_files
+from judge.background import Stop, run, submit
+from judge.cases import Normalised, normalise
+from judge.config import JudgeSpec, find_judge
+from judge.errors import UsageError
+from judge.llm.cache import ReplyCache
+from judge.llm.client import Client
+from judge.pointwise import Mode
+from judge.report import scores
+from judge.runs import Run, write_json
+from judge.scoring import Forecast, Job, Watcher, forecast, make_budget, score_run, suited
+from rubrics.model import Layout, Rubric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The settings of a scoring invocation; every field is an option of `judge score` of the same name.
+
+    `cache` is a directory, None for the user's cache directory, False for none. `out` None means a new temporary
+    directory. `mode` None means quick for the embedded judge and full for all others.
+    """
+
+    rubrics: Sequence[str] = ("faithfulness",)
+    rubrics_dir: Sequence[Path] = ()
+    model: str | None = None
+    config: Path | None = None
+    out: Path | None = None
+    mode: Mode | None = None
+    repeats: int = 1
+    layout: Layout = "rubric_first"
+    concurrency: int | None = None
+    api_base: str | None = None
+    timeout: float | None = None
+    max_cost: float | None = None
+    cache: Path | bool | None = None
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    format: str | None = None
+    map: dict[str, str] | None = None
+    generated_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished (or stopped) run: its directory, its summary as in summary.json, and what was worth saying."""
+
+    run: Path
+    summary: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+    def to_frame(self) -> Any:
+        """One pandas row per judgment line."""
+        from judge.runs import to_frame
+
+        return to_frame(self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """All names turned into values; nothing read, nothing spent."""
+
+    spec: JudgeSpec
+    mode: Mode
+    rubrics: tuple[Rubric, ...]
+    notes: list[str]
+
+
+def score(
+    cases: Any, rubrics: str | Sequence[str] = ("faithfulness",), model: str | None = None, **options: Any
+) -> Result:
+    """Scores answers by rubrics and returns the finished run.
+
+    `cases`: a path (JSONL, JSON, CSV, Parquet, a peer's export), a pandas DataFrame, or a list of dicts.
+    `options`: the fields of `Options`. Works in notebooks and under a running event loop; Ctrl-C once finishes what is
+    in flight. Raises UsageError or InputError before anything is spent, ProviderStop when the provider refuses all.
+    """
+    chosen = _options(rubrics, model, options)
+    stop = Stop()
+    return run(score_options(cases, chosen, stop=stop), stop)
+
+
+async def score_async(
+    cases: Any, rubrics: str | Sequence[str] = ("faithfulness",), model: str | None = None, **options: Any
+) -> Result:
+    """`score` for programs that are asynchronous themselves; same core, same arguments."""
+    work = submit(score_options(cases, _options(rubrics, model, options), stop=Stop()))
+    return await asyncio.wrap_future(work)
+
+
+async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Watcher | None = None) -> Result:
+    """Resolves names, reads the cases, judges what is missing, writes summary and page."""
+    resolved = resolve(options)
+    out = options.out or Path(tempfile.mkdtemp(prefix="judge-run-"))
+    with Run(out) as archive:
+        fresh = out / "cases.jsonl.new"
+        data = take_cases(cases, options, fresh)
+        client, secret = _client(resolved.spec, options, archive.manifest.get("resolved"))
+        try:
+            client.budget = make_budget(options.max_cost, client)
+            job = _begin(archive, resolved, options, data, client, secret)
+            fresh.replace(out / "cases.jsonl")
+            summary = await score_run(archive, job, client, n_cases=data.n, stop=stop, watcher=watcher)
+        finally:
+            fresh.unlink(missing_ok=True)
+            await client.aclose()
+    summary["warnings"] = [*resolved.notes, *client.warnings]
+    write_json(out / "summary.json", summary)
+    scores.write(out, summary)
+    return Result(out, summary, [*_said(data), *resolved.notes, *client.warnings])
+
+
+def forecast_options(cases: Any, options: Options) -> Forecast:
+    """What `score` would send, without sending anything; the run directory is left as it is."""
+    resolved = resolve(options)
+    with tempfile.TemporaryDirectory(prefix="judge-dry-") as scratch:
+        copy = Path(scratch) / "cases.jsonl"
+        take_cases(cases, options, copy)
+        if options.out is not None and (options.out / "run.json").exists():
+            with Run(options.out) as archive:
+                client, _ = _client(resolved.spec, options, archive.manifest.get("resolved"))
+                job = _job(resolved, options, bytes.fromhex(archive.manifest["secret"]))
+                return forecast(job, copy, client, archive)
+        client, secret = _client(resolved.spec, options, None)
+        return forecast(_job(resolved, options, secret), copy, client)
+
+
+def resolve(options: Options) -> Resolved:
+    """Judge, mode and rubrics of an invocation; refuses what cannot work together."""
+    spec = find_judge(options.model, options.config).override(
+        concurrency=options.concurrency, api_base=options.api_base, timeout=options.timeout
+    )
+    mode: Mode = options.mode or ("quick" if spec.is_local else "full")
+    chosen = tuple(rubric_files.load(name, options.rubrics_dir) for name in dict.fromkeys(options.rubrics))
+    suited(chosen, mode, spec.is_local)
+    for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
+        if value is not None and value < 1:
+            raise UsageError(f"--{name} {value}: must be 1 or more")
+    return Resolved(spec, mode, chosen, [*_choice(spec), *self_preference(spec.model, options.generated_by)])
+
+
+def take_cases(cases: Any, options: Options, destination: Path) -> Normalised:
+    """Reads and checks every case, then keeps the first `limit` of them or a seeded sample; order is kept."""
+    data = normalise(cases, destination, format=options.format, map=options.map)
+    if options.limit is None and options.sample is None:
+        return data
+    kept = set(range(data.n))
+    if options.sample is not None and options.sample < data.n:
+        kept = set(random.Random(options.seed).sample(range(data.n), options.sample))
+    if options.limit is not None:
+        kept = set(sorted(kept)[: options.limit])
+    part = destination.with_name(destination.name + ".part")
+    digest = hashlib.sha256()
+    with destination.open("rb") as source, part.open("wb") as target:
+        for n, line in enumerate(source):
+            if n in kept:
+                digest.update(line)
+                target.write(line)
+    part.replace(destination)
+    return replace(data, n=len(kept), fingerprint=digest.hexdigest())
+
+
+def self_preference(judge: str, generated_by: str | None) -> list[str]:
+    """A warning when the judge rates answers of its own model or family (judges favour their own: arXiv 2404.13076)."""
+    if generated_by is None:
+        return []
+    if _family(judge) == _family(generated_by):
+        return [
+            f"self-preference: the answers were written by {generated_by} and are judged by {judge}, the same family; "
+            "judges rate their own family's answers higher. Use another family, or audit against people first"
+        ]
+    return []
+
+
+def _begin(archive: Run, resolved: Resolved, options: Options, data: Normalised, client: Client, secret: bytes) -> Job:
+    secret = bytes.fromhex(archive.manifest.get("secret", secret.hex()))
+    archive.begin(
+        client.identity(resolved.mode, options.layout),
+        secret=secret.hex(),
+        dataset={"n": data.n, "fingerprint": data.fingerprint},
+        rubrics={**archive.manifest.get("rubrics", {}), **{r.id: r.model_dump(mode="json") for r in resolved.rubrics}},
+        repeats=max(options.repeats, archive.manifest.get("repeats", 1)),
+        options=_plain(options),
+        packages=_versions(),
+    )
+    return _job(resolved, options, secret)
+
+
+def _client(spec: JudgeSpec, options: Options, resolved: dict[str, Any] | None) -> tuple[Client, bytes]:
+    if options.cache is False:
+        return Client(spec, cache=None, resolved=resolved), secrets.token_bytes(32)
+    cache = ReplyCache(options.cache if isinstance(options.cache, Path) else None)
+    return Client(spec, cache=cache, resolved=resolved), cache.secret()
+
+
+def _job(resolved: Resolved, options: Options, secret: bytes) -> Job:
+    return Job(
+        rubrics=resolved.rubrics,
+        mode=resolved.mode,
+        repeats=options.repeats,
+        layout=options.layout,
+        workers=resolved.spec.limits.concurrency,
+        secret=secret,
+        judge=resolved.spec.model,
+    )
+
+
+def _said(data: Normalised) -> list[str]:
+    return [*([data.note] if data.note else []), *data.warnings]
+
+
+def _options(rubrics: str | Sequence[str], model: str | None, options: dict[str, Any]) -> Options:
+    names = rubrics.split(",") if isinstance(rubrics, str) else list(rubrics)
+    for name in ("out", "config"):
+        if options.get(name) is not None:
+            options[name] = Path(options[name])
+    folders = options.pop("rubrics_dir", ())
+    folders = [folders] if isinstance(folders, str | Path) else folders
+    unknown = set(options) - set(Options.__dataclass_fields__)
+    if unknown:
+        raise UsageError(f"unknown option {sorted(unknown)[0]!r} (known: {', '.join(Options.__dataclass_fields__)})")
+    return Options(rubrics=[n.strip() for n in names], model=model, rubrics_dir=[Path(f) for f in folders], **options)
+
+
+def _choice(spec: JudgeSpec) -> list[str]:
+    if spec.source == "fallback":
+        return [
+            "no --model and no default in judge.toml: judging with the small embedded model (local); calibrate it"
+        ]
+    return []
+
+
+def _family(model: str) -> str:
+    name = model.rsplit("/", 1)[-1].lower()
+    if name.partition(":")[0] == "local":
+        return "qwen"
+    return (re.match(r"[a-z]+", name) or [name])[0]
+
+
+def _plain(options: Options) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, Path) else value
+            for name in Options.__dataclass_fields__
+            if not isinstance(value := getattr(options, name), Sequence) or isinstance(value, str)}  # fmt: skip
+
+
+def _versions() -> dict[str, str | None]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str | None] = {}
+    for package in ("calibrated-judge", "litellm", "instructor", "pydantic", "diskcache", "tenacity"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found

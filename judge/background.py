@@ -1,0 +1,56 @@
+"""One event loop in one thread of its own, for as long as the process lives.
+
+Synchronous functions, notebooks and programs with a running loop all use the same loop, so there is one HTTP session
+and one code path. The core itself is async and knows nothing of this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Stop:
+    """A request to stop early: workers finish what is in flight and take no more. `why` is None until then."""
+
+    why: str | None = None
+
+    def request(self, why: str) -> None:
+        if self.why is None:
+            self.why = why
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="judge", daemon=True).start()
+    return loop
+
+
+def submit(work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Starts a coroutine in the background loop."""
+    return asyncio.run_coroutine_threadsafe(work, _loop())
+
+
+def run(work: Coroutine[Any, Any, T], stop: Stop) -> T:
+    """Runs a coroutine to its end from synchronous code, also where a loop is already running.
+
+    The first Ctrl-C asks to stop (in-flight calls finish and are kept); the second cancels at once.
+    """
+    future = submit(work)
+    while True:
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            if stop.why is not None:
+                future.cancel()
+                raise
+            stop.request("interrupted")

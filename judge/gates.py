@@ -1,0 +1,60 @@
+"""When a finished run is not good enough: thresholds declared beforehand, decided on lower bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judge.errors import UsageError
+
+DONE, GATE_FAILED, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 3, 130
+
+
+def parse_thresholds(given: Sequence[str], option: str) -> dict[str, float]:
+    """["faithfulness=4.2"] as {"faithfulness": 4.2}."""
+    found = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise UsageError(f"{option} {text!r}: give RUBRIC=NUMBER, such as faithfulness=4.2") from None
+    return found
+
+
+def failures(
+    summary: Mapping[str, Any], lower: Mapping[str, float], points: Mapping[str, float], *, calibrated: bool = False
+) -> list[str]:
+    """The gates that failed, each in a sentence. A bound that is undefined fails; an unknown rubric is a UsageError.
+
+    `lower` compares the lower confidence bound of the mean, `points` the mean itself, both on the rubric's scale.
+    `calibrated` requires a matching calibration for every rubric.
+    """
+    failed = []
+    for thresholds, bound, words in ((lower, "ci_low", "lower bound of the mean"), (points, "value", "mean")):
+        for name, least in thresholds.items():
+            if name not in summary["rubrics"]:
+                known = ", ".join(summary["rubrics"]) or "none"
+                raise UsageError(f"gate on {name!r}: no such rubric in this run (scored: {known})")
+            value = summary["rubrics"][name]["mean"][bound]
+            if value is None:
+                reason = summary["rubrics"][name]["mean"]["reason"]
+                failed.append(f"{name}: the {words} is undefined ({reason}), so it cannot be shown to reach {least:g}")
+            elif value < least:
+                failed.append(f"{name}: the {words} is {value:.3f}, below {least:g}")
+    if calibrated:
+        for name, found in summary["rubrics"].items():
+            state = found.get("calibration", "uncalibrated")
+            if state != "calibrated":
+                failed.append(f"{name}: {state}; --require-calibration wants a matching audit (judge audit --save)")
+    return failed
+
+
+def exit_code(summary: Mapping[str, Any], failed: Sequence[str], max_error_rate: float) -> int:
+    """130 interrupted, 3 too many errors or stopped by --max-cost, 1 a gate failed, 0 done; 3 beats 1."""
+    if summary.get("stopped") == "interrupted":
+        return INTERRUPTED
+    rate = summary["error_rate"]
+    if summary.get("stopped") == "max_cost" or (rate is not None and rate > max_error_rate):
+        return TOO_MANY_ERRORS
+    return GATE_FAILED if failed else DONE

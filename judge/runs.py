@@ -1,0 +1,249 @@
+"""Run directories: the archive of a batch, safe to kill, resume, tail and read without any cache or model.
+
+run.json            who judged what with which settings; invocations and totals
+cases.jsonl         normalised copy of the cases
+judgments.jsonl     one line per (case, rubric, repeat); append-only while running, later line wins
+replies.jsonl       every reply with its messages, raw text, usage and HTTP calls; never rewritten
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from judge.cases import Case, load_normalised
+from judge.errors import UsageError
+from judge.llm.request import Reply, Request
+from rubrics.model import Rubric
+
+FINISHED = frozenset({"scored", "undefined", "not_applicable", "cannot_judge"})
+FIXED = ("model", "endpoint", "params", "mode", "layout", "output")
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every complete JSON line of a file with its byte offset; nothing when the file does not exist."""
+    if not path.exists():
+        return
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n") and line.strip():
+                yield offset, orjson.loads(line)
+            offset += len(line)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a JSON file in one step: readers see the old one or the new one, never half."""
+    temporary = path.with_suffix(path.suffix + ".part")
+    temporary.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+    temporary.replace(path)
+
+
+def manifest(run: Path) -> dict[str, Any]:
+    """The content of run.json; UsageError when the directory is no run."""
+    path = run / "run.json"
+    if not path.exists():
+        raise UsageError(f"{run} is not a run directory: it has no run.json. Give the --out of a `judge score` command")
+    loaded: dict[str, Any] = orjson.loads(path.read_bytes())
+    return loaded
+
+
+def rubrics_of(run: Path) -> dict[str, Rubric]:
+    """The rubrics of a run as they were when they judged."""
+    return {name: Rubric.model_validate(dump) for name, dump in manifest(run)["rubrics"].items()}
+
+
+def rows(run: Path, lines: str = "judgments.jsonl") -> Iterator[dict[str, Any]]:
+    """The lines that stand: for each (case, rubric, repeat) the last one, in file order."""
+    path = run / lines
+    last = {_identity(row): offset for offset, row in read_lines(path)}
+    for offset, row in read_lines(path):
+        if last[_identity(row)] == offset:
+            yield row
+
+
+def to_frame(run: Path, lines: str = "judgments.jsonl") -> Any:
+    """The lines that stand as a pandas DataFrame, one row each; nested values stay objects."""
+    import pandas as pd
+
+    return pd.DataFrame(list(rows(run, lines)))
+
+
+class Run:
+    """An open run directory with one writer. Use as a context manager; a second writer is refused."""
+
+    def __init__(self, path: Path, lines: str = "judgments.jsonl") -> None:
+        self.path = path
+        self.lines = path / lines
+        self.manifest: dict[str, Any] = {}
+        self._done: dict[bytes, tuple[bytes, str, int]] = {}
+        self._replies: dict[bytes, int] = {}
+        self._files: dict[Path, IO[bytes]] = {}
+        self._lock: IO[str] | None = None
+
+    def __enter__(self) -> Run:
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = (self.path / ".lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(
+                f"{self.path} is being written by another process: wait for it, or use another --out"
+            ) from None
+        if (self.path / "run.json").exists():
+            self.manifest = manifest(self.path)
+        for path in (self.lines, self.path / "replies.jsonl"):
+            _mend(path)
+            self._files[path] = path.open("ab", buffering=0)
+        for offset, row in read_lines(self.lines):
+            self._note(row, offset)
+        for offset, row in read_lines(self.path / "replies.jsonl"):
+            if row["error_kind"] is None:
+                self._replies[bytes.fromhex(row["key"])] = offset
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            os.fsync(file.fileno())
+            file.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def begin(self, judge: Mapping[str, Any], **settings: Any) -> None:
+        """Takes the settings of this invocation into run.json; a different judge, mode or parameter is refused."""
+        before = self.manifest.get("judge")
+        if before is not None:
+            differing = [name for name in FIXED if before.get(name) != judge.get(name)]
+            if differing:
+                fields = "; ".join(
+                    f"{name}: {before.get(name)!r} in the run, now {judge.get(name)!r}" for name in differing
+                )
+                raise UsageError(
+                    f"{self.path} was made by another judge ({fields}). Use another --out for these settings"
+                )
+            judge = {**before, **judge, "model_returned": before.get("model_returned", [])}
+        self.manifest |= {"judge": dict(judge), **settings}
+        self.manifest.setdefault("invocations", [])
+        self.save()
+
+    def save(self) -> None:
+        write_json(self.path / "run.json", self.manifest)
+
+    def finished(self, identity: Mapping[str, Any]) -> tuple[bytes, str] | None:
+        """(key, rubric_hash) of the finished line for this (case_id, rubric, repeat), else None."""
+        entry = self._done.get(_identity(identity))
+        return entry[:2] if entry is not None else None
+
+    def reply(self, key: str) -> Reply | None:
+        """An archived good reply, as cached: it costs nothing and makes no call."""
+        offset = self._replies.get(bytes.fromhex(key))
+        if offset is None:
+            return None
+        with (self.path / "replies.jsonl").open("rb") as file:
+            file.seek(offset)
+            return reply_from_row(orjson.loads(file.readline()))
+
+    def append_reply(self, request: Request, reply: Reply) -> None:
+        path = self.path / "replies.jsonl"
+        offset = self._append(path, reply_to_row(request, reply))
+        if reply.error_kind is None:
+            self._replies[bytes.fromhex(reply.key)] = offset
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        self._note(row, self._append(self.lines, row))
+
+    def compact(self, order: Iterable[Mapping[str, Any]]) -> int:
+        """Rewrites the lines to one per identity, in the given order; returns how many lines are of cases now gone."""
+        offsets = {_identity(row): offset for offset, row in read_lines(self.lines)}
+        wanted = [name for name in map(_identity, order) if name in offsets]
+        known = set(wanted)
+        gone = [name for name in offsets if name not in known]
+        temporary = self.lines.with_suffix(".part")
+        with self.lines.open("rb") as source, temporary.open("wb") as target:
+            for name in (*wanted, *gone):
+                source.seek(offsets[name])
+                target.write(source.readline())
+            target.flush()
+            os.fsync(target.fileno())
+        self._files.pop(self.lines).close()
+        temporary.replace(self.lines)
+        self._files[self.lines] = self.lines.open("ab", buffering=0)
+        return len(gone)
+
+    def _append(self, path: Path, row: Mapping[str, Any]) -> int:
+        file = self._files[path]
+        offset = file.seek(0, os.SEEK_END)
+        file.write(orjson.dumps(row) + b"\n")
+        return offset
+
+    def _note(self, row: Mapping[str, Any], offset: int) -> None:
+        name = _identity(row)
+        if row["status"] in FINISHED:
+            self._done[name] = (bytes.fromhex(row["key"]), row["rubric_hash"], offset)
+        else:
+            self._done.pop(name, None)
+
+
+def reply_to_row(request: Request, reply: Reply) -> dict[str, Any]:
+    """One line of replies.jsonl."""
+    return {
+        "key": reply.key,
+        "messages": list(request.messages),
+        "text": reply.text,
+        "parsed": reply.parsed,
+        "finish_reason": reply.finish_reason,
+        "model_returned": reply.model_returned,
+        "usage": reply.usage,
+        "cost_usd": reply.cost_usd,
+        "cached": reply.cached,
+        "http_calls": reply.http_calls,
+        "latency_s": reply.latency_s,
+        "token_logprobs": reply.token_logprobs,
+        "error_kind": reply.error_kind,
+        "error": reply.error,
+    }
+
+
+def reply_from_row(row: Mapping[str, Any]) -> Reply:
+    """A reply read back: marked cached, at no cost and without HTTP calls."""
+    kept = ("key", "text", "parsed", "finish_reason", "model_returned", "usage", "token_logprobs")
+    return Reply(
+        **{name: row[name] for name in kept},
+        cost_usd=0.0,
+        cached=True,
+        http_calls=[],
+        latency_s=0.0,
+        error_kind=None,
+        error=None,
+    )
+
+
+def cases_of(run: Path) -> Iterator[Case]:
+    """The cases of a run, streamed."""
+    return load_normalised(run / "cases.jsonl")
+
+
+def _identity(row: Mapping[str, Any]) -> bytes:
+    name = f"{row['case_id']}\x1f{row['rubric']}\x1f{row['repeat']}"
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()
+
+
+def _mend(path: Path) -> None:
+    """Cuts a torn last line (a process died while writing it)."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        end = file.seek(0, os.SEEK_END)
+        start = end
+        tail = b""
+        while start > 0 and b"\n" not in tail:
+            start = max(0, start - 65536)
+            file.seek(start)
+            tail = file.read(end - start)
+        file.truncate(start + tail.rfind(b"\n") + 1)

@@ -1,0 +1,178 @@
+"""From judgment lines to numbers that carry their doubt: counts by status, means, pass rates, histograms, totals."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+from calibration.estimate import Estimate, clustered_proportion, mean, proportion
+from judge.runs import cases_of, manifest, read_lines, rows, rubrics_of
+from rubrics.model import Rubric
+
+TOTALS = ("judgments", "http_calls", "retries", "reasks", "cache_hits", "input_tokens", "output_tokens", "cost_usd",
+          "unknown_price_calls", "wall_s")  # fmt: skip
+
+
+def summarize(run: Path) -> dict[str, Any]:
+    """The summary of a run directory (CONTRACTS 3), computed from its lines alone.
+
+    Means and pass rates are over cases with status `scored`; with repeats a case counts once (mean score, majority
+    verdict, ties fail). Intervals are clustered by question where several cases share one.
+    """
+    questions = {case.id: _short(case.question) for case in cases_of(run)}
+    kept: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    gone: set[str] = set()
+    for row in rows(run):
+        if row["case_id"] in questions:
+            kept[row["rubric"]].append(_slim(row))
+        else:
+            gone.add(row["case_id"])
+    known = rubrics_of(run)
+    per_rubric = {name: rubric_summary(lines, known[name], questions) for name, lines in kept.items()}
+    return {
+        "rubrics": per_rubric,
+        "combined": _combined(kept, known, questions),
+        "n_cases": len(questions),
+        "n_cases_gone": len(gone),
+        "error_rate": _error_rate(kept),
+        "totals": totals(run),
+    }
+
+
+def rubric_summary(
+    lines: list[dict[str, Any]], rubric: Rubric, questions: Mapping[str, str], level: float = 0.95
+) -> dict[str, Any]:
+    """Counts and Estimates of one rubric's lines (one line per case and repeat)."""
+    by_case: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        by_case[line["case_id"]].append(line)
+    every = {case: [line for line in group if line["status"] == "scored"] for case, group in by_case.items()}
+    scored = {case: group for case, group in every.items() if group}
+    clusters = [questions[case] for case in every]
+    means = [fmean(line["score"] for line in group) if group else None for group in every.values()]
+    passes = [majority(group) if group else None for group in every.values()]
+    quick = any(line["mode"] == "quick" for line in lines)
+    summary: dict[str, Any] = {
+        "n_cases": len(by_case),
+        "n_scored": len(scored),
+        "by_status": dict(Counter(line["status"] for line in lines)),
+        "reasons": dict(Counter(line["error_kind"] or line["reason"] for line in lines if line["status"] != "scored")),
+        "mean": _mean(means, clusters, level, (rubric.scale.min, rubric.scale.max)).to_dict(),
+        "pass_rate": _share(passes, clusters, level).to_dict(),
+        "histogram": _histogram([line for group in scored.values() for line in group], rubric, quick),
+        "errors": dict(Counter(error for line in lines for error in line["errors"]).most_common()),
+        "flags": dict(Counter(flag for line in lines for flag in line["flags"]).most_common()),
+        "scale": [rubric.scale.min, rubric.scale.max],
+        "pass_at": rubric.scale.pass_at,
+        "mode": "quick" if quick else "full",
+    }
+    for twin in ("holistic_score", "overlap"):
+        values = [line[twin] for group in scored.values() for line in group if line[twin] is not None]
+        summary[twin] = mean(values, level=level).to_dict() if values else None
+    repeats = max((len(group) for group in scored.values()), default=1)
+    summary["repeats"] = _repeats(scored) if repeats > 1 else None
+    return summary
+
+
+def majority(lines: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether most repeats of a case passed; a tie fails."""
+    verdicts = [bool(line["passed"]) for line in lines]
+    return 2 * sum(verdicts) > len(verdicts)
+
+
+def totals(run: Path) -> dict[str, Any]:
+    """Calls, tokens and money over all invocations of a run, from its archived replies."""
+    counts: dict[str, Any] = dict.fromkeys(TOTALS, 0)
+    counts["judgments"] = sum(1 for _ in rows(run))
+    for _, reply in read_lines(run / "replies.jsonl"):
+        counts["cache_hits"] += reply["cached"]
+        for call in reply["http_calls"]:
+            usage = call.get("usage") or {}
+            counts["http_calls"] += 1
+            counts["retries"] += call["kind"] == "retry"
+            counts["reasks"] += call["kind"] == "reask"
+            counts["input_tokens"] += usage.get("input_tokens") or 0
+            counts["output_tokens"] += usage.get("output_tokens") or 0
+            if usage and call.get("cost_usd") is None:
+                counts["unknown_price_calls"] += 1
+            counts["cost_usd"] += call.get("cost_usd") or 0.0
+    counts["wall_s"] = round(sum(made.get("wall_s", 0.0) for made in manifest(run)["invocations"]), 3)
+    counts["cost_usd"] = round(counts["cost_usd"], 10)
+    if counts["unknown_price_calls"] and counts["cost_usd"] == 0:
+        counts["cost_usd"] = None
+    return counts
+
+
+def _slim(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("case_id", "status", "score", "normalized", "passed", "holistic_score", "errors", "flags", "reason",
+            "error_kind", "mode")  # fmt: skip
+    return {**{name: row[name] for name in kept}, "overlap": row["details"].get("overlap")}
+
+
+def _short(question: str) -> str:
+    return hashlib.blake2b(question.encode(), digest_size=12).hexdigest()
+
+
+def _mean(
+    values: Sequence[float | None], clusters: Sequence[str], level: float, bounds: tuple[float, float]
+) -> Estimate:
+    """None stands for a case without a score; clusters are used only where a question occurs more than once."""
+    shared = len(set(clusters)) < len(clusters)
+    return mean(values, clusters=clusters if shared else None, level=level, bounds=bounds)
+
+
+def _share(values: Sequence[bool | None], clusters: Sequence[str], level: float) -> Estimate:
+    known = [value for value in values if value is not None]
+    if known and len(set(clusters)) < len(clusters):
+        return clustered_proportion(values, clusters=clusters, level=level)
+    return proportion(sum(known), len(known), level=level, n_dropped=len(values) - len(known))
+
+
+def _histogram(lines: list[dict[str, Any]], rubric: Rubric, quick: bool) -> dict[str, int]:
+    if quick:
+        bins = Counter(min(int(line["normalized"] * 10), 9) for line in lines)
+        return {f"{n / 10:.1f}-{(n + 1) / 10:.1f}": bins[n] for n in range(10)}
+    levels = Counter(str(round(line["score"])) for line in lines)
+    return {str(n): levels[str(n)] for n in rubric.scale.levels}
+
+
+def _repeats(scored: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    groups = [group for group in scored.values() if len(group) > 1]
+    flips = [len({bool(line["passed"]) for line in group}) > 1 for group in groups]
+    return {
+        "k": max(len(group) for group in groups),
+        "n_cases": len(groups),
+        "mean_sd": fmean(pstdev(line["score"] for line in group) for group in groups),
+        "flip_rate": proportion(sum(flips), len(flips)).to_dict(),
+    }
+
+
+def _error_rate(kept: Mapping[str, list[dict[str, Any]]]) -> float | None:
+    lines = [line for group in kept.values() for line in group]
+    return sum(line["status"] == "error" for line in lines) / len(lines) if lines else None
+
+
+def _combined(
+    kept: Mapping[str, list[dict[str, Any]]], known: Mapping[str, Rubric], questions: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Weighted mean of normalised scores over the rubrics that scored each case, with the share of weight covered."""
+    weights = {name: known[name].weight for name in kept if known[name].weight > 0}
+    if len(weights) < 2:
+        return None
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for name in weights:
+        for line in kept[name]:
+            if line["status"] == "scored":
+                scores[line["case_id"]][name].append(line["normalized"])
+    values = {
+        case: sum(weights[name] * fmean(given) for name, given in found.items()) / sum(weights[name] for name in found)
+        for case, found in scores.items()
+    }
+    covered = sum(sum(weights[name] for name in found) for found in scores.values())
+    possible = sum(weights.values()) * len(questions)
+    estimate = _mean([values.get(case) for case in questions], list(questions.values()), 0.95, (0.0, 1.0))
+    return {"mean": estimate.to_dict(), "coverage": covered / possible if possible else None, "weights": weights}
