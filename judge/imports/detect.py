@@ -91,8 +91,8 @@ FORMATS = (
     Format(
         "deepeval.goldens", lambda s: s.has("input", "retrieval_context") and s.any("actual_output", "expected_output"),
         by_row(deepeval.golden),
-        "question <- input, answer <- actual_output, contexts <- retrieval_context (empty text = no passages), reference <- expected_output, "
-        "relevant <- context (gold), id <- name",
+        "question <- input, answer <- actual_output, contexts <- retrieval_context (empty text = no passages), "
+        "reference <- expected_output, relevant <- context (gold), id <- name",
     ),
     Format(
         "deepeval.test_run", lambda s: s.has("input", "actualOutput", "metricsData"), by_row(deepeval.test_case),
