@@ -9,6 +9,7 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -45,52 +46,6 @@ class SlotError(Exception):
         super().__init__(message)
 
 
-class Slot:
-    """The model file at `path`, loaded at the first call; calls queue up and run one after another."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._server: Any = None
-        self._queue = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-model")
-
-    @property
-    def loaded(self) -> bool:
-        return self._server is not None
-
-    def submit(self, body: dict[str, Any], timeout: float, stop: threading.Event) -> Future[Answer]:
-        """Queue one chat call. Its `timeout` seconds start when it enters the slot, with the model loaded.
-
-        Setting `stop` ends a running call at its next token or prompt batch. The future raises SlotError.
-        """
-        return self._queue.submit(self._run, body, timeout, stop)
-
-    def close(self) -> None:
-        """Free the model; waiting calls are cancelled, a running one is waited for."""
-        self._queue.shutdown(wait=True, cancel_futures=True)
-        self._server = None
-
-    def _run(self, body: dict[str, Any], timeout: float, stop: threading.Event) -> Answer:
-        if self._server is None:
-            self._server = _load(self.path)
-        deadline = time.monotonic() + timeout
-        chunks: list[dict[str, Any]] = []
-
-        def take(chunk: dict[str, Any]) -> bool:
-            chunks.append(chunk)
-            return stop.is_set() or time.monotonic() > deadline
-
-        streamed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
-        try:
-            self._server.handle_chat_completions({**body, **streamed, "cache_prompt": True}, take)
-        except ValueError as error:
-            raise SlotError("bad_request", f"the embedded model refused the request: {error}") from error
-        if chunks and "error" in chunks[-1]:
-            raise _refused(chunks[-1]["error"])
-        if not chunks or "usage" not in chunks[-1]:
-            raise _cut_short(stop.is_set(), time.monotonic() > deadline, timeout)
-        return _answer(chunks)
-
-
 def runtime() -> Any:
     """The xllamacpp module; UsageError with the install line when it is absent.
 
@@ -106,7 +61,8 @@ def runtime() -> Any:
         ) from error
 
 
-def _load(path: Path) -> Any:
+def load(path: Path) -> Any:
+    """A running xllamacpp server for the file, silent and closed to others; SlotError `load` when it cannot be had."""
     xllamacpp = runtime()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
@@ -129,6 +85,61 @@ def _load(path: Path) -> Any:
             f"{path} could not be loaded: damaged, of an architecture that this llama.cpp does not know, or larger "
             "than the free memory. Try another GGUF file, or another model.",
         ) from error
+
+
+class Slot:
+    """The model file at `path`, loaded at the first call; calls queue up and run one after another.
+
+    `load` and `clock` stand in for the model and for time in tests.
+    """
+
+    def __init__(
+        self, path: Path, *, load: Callable[[Path], Any] = load, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.path = path
+        self._load = load
+        self._clock = clock
+        self._server: Any = None
+        self._queue = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-model")
+
+    @property
+    def loaded(self) -> bool:
+        return self._server is not None
+
+    def submit(self, body: dict[str, Any], timeout: float, stop: threading.Event) -> Future[Answer]:
+        """Queue one chat call. Its `timeout` seconds start when it enters the slot, with the model loaded.
+
+        Setting `stop` ends a running call at its next token or prompt batch. The future raises SlotError.
+        """
+        return self._queue.submit(self._run, body, timeout, stop)
+
+    def close(self) -> None:
+        """Free the model; waiting calls are cancelled, a running one is waited for."""
+        self._queue.shutdown(wait=True, cancel_futures=True)
+        self._server = None
+
+    def _run(self, body: dict[str, Any], timeout: float, stop: threading.Event) -> Answer:
+        if self._server is None:
+            self._server = self._load(self.path)
+        deadline = self._clock() + timeout
+        chunks: list[dict[str, Any]] = []
+
+        def take(chunk: dict[str, Any]) -> bool:
+            chunks.append(chunk)
+            return stop.is_set() or self._clock() > deadline
+
+        streamed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+        try:
+            self._server.handle_chat_completions({**body, **streamed, "cache_prompt": True}, take)
+        except ValueError as error:
+            raise SlotError("bad_request", f"the embedded model refused the request: {error}") from error
+        except RuntimeError as error:
+            raise SlotError("failed", f"the embedded model failed: {error}") from error
+        if chunks and "error" in chunks[-1]:
+            raise _refused(chunks[-1]["error"])
+        if not chunks or "usage" not in chunks[-1]:
+            raise _cut_short(stop.is_set(), self._clock() > deadline, timeout)
+        return _answer(chunks)
 
 
 def _refused(error: dict[str, Any]) -> SlotError:
