@@ -36,7 +36,6 @@ NEEDS: dict[Mode, tuple[str, ...]] = {
     "pairwise": ("question",),
 }
 BANDED: tuple[Mode, ...] = ("checklist", "claims", "nuggets", "citations", "facts")
-TABLED: tuple[Mode, ...] = ("sentences", "passages", "matrix")
 QUICK_SOURCES = ("question", "answer", "contexts", "reference", "unit")
 MAX_TEXT, MAX_LEVELS = 2000, 7
 
@@ -241,11 +240,6 @@ def _scale(rubric: Rubric) -> Found:
             ("scale",),
             f"mode binary needs two levels, such as {{min: 0, max: 1, pass_at: 1}}; seen: {scale.min} to {scale.max}",
         )
-    if rubric.mode in TABLED and (scale.min, scale.max) != (1, 5):
-        yield (
-            ("scale",),
-            f"mode {rubric.mode} maps verdicts onto 1 to 5 by a fixed table; seen: {scale.min} to {scale.max}",
-        )
 
 
 def _anchors(rubric: Rubric) -> Found:
@@ -272,11 +266,6 @@ def _bands(rubric: Rubric) -> Found:
             yield ("bands",), f"mode {rubric.mode} has no bands: remove them (modes with bands: {', '.join(BANDED)})"
         return
     if not bands:
-        if (scale.min, scale.max) != (1, 5):
-            yield (
-                ("bands",),
-                f"bands are missing: the default ones are for 1 to 5; give the lowest share for each of {above}",
-            )
         return
     if sorted(bands) != above:
         yield (

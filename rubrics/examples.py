@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from rubrics.blocks import Material, material
 from rubrics.frontmatter import Where, did_you_mean
 from rubrics.model import Rubric
+from rubrics.scoring import band
 
 CASE_FIELDS = ("question", "answer", "contexts", "reference", "notes", "nuggets", "first", "second")
 SHORT_FIELDS = ("level", "checks", "quotes", "errors", "reason")
@@ -87,14 +88,24 @@ def reply_of(rubric: Rubric, example: Mapping[str, Any]) -> dict[str, Any]:
     if rubric.mode in ("ordinal", "binary"):
         return start | {"rationale": reason, "cannot_judge": None, "level": example.get("level")}
     given, quotes = example.get("checks") or {}, list(example.get("quotes") or [])
-    checks = []
-    for check in rubric.checks:
-        met = given.get(check.id)
-        checks.append(
-            {"id": check.id, "quote": quotes.pop(0) if quotes and not met else None, "reason": reason, "met": met}
-        )
-    start["checks"] = checks
-    return start | {"rationale": reason, "cannot_judge": None, "holistic_score": example.get("level")}
+    start["checks"] = [
+        {
+            "id": check.id,
+            "quote": quotes.pop(0) if quotes and not given.get(check.id) else None,
+            "reason": "It holds." if given.get(check.id) else reason,
+            "met": given.get(check.id),
+        }
+        for check in rubric.checks
+    ]
+    level = example.get("level", _checklist_level(rubric, given))
+    return start | {"rationale": reason, "cannot_judge": None, "holistic_score": level}
+
+
+def _checklist_level(rubric: Rubric, given: Mapping[str, Any]) -> int:
+    met = sum(check.weight for check in rubric.checks if given.get(check.id))
+    level = band(rubric, met / (sum(check.weight for check in rubric.checks) or 1))
+    core_failed = any(check.core and not given.get(check.id) for check in rubric.checks)
+    return min(level, rubric.core_no_caps_at) if core_failed and rubric.core_no_caps_at is not None else level
 
 
 def shown(rubric: Rubric, fields: frozenset[str]) -> str:
@@ -156,13 +167,9 @@ def mistakes(rubric: Rubric, number: int, output: type[BaseModel]) -> Iterator[t
 
 
 def level_of(rubric: Rubric, example: Mapping[str, Any]) -> int | None:
-    """The level that an example's reply ends with, or None (short checklist forms: met everywhere or not)."""
+    """The level that an example's reply ends with, or None."""
     reply = reply_of(rubric, example)
-    level = reply.get("level", reply.get("holistic_score"))
-    if level is None and rubric.mode == "checklist" and "checks" in reply:
-        met = all(check["met"] for check in reply["checks"])
-        return rubric.scale.max if met else rubric.scale.min
-    return level
+    return reply.get("level", reply.get("holistic_score"))
 
 
 def _quotes(

@@ -119,7 +119,8 @@ def _parent(id: Any, path: Path, files: Mapping[str, Path], above: tuple[str, ..
 def _settings_of(parent: Rubric, document: Document) -> dict[str, Any]:
     """The parent's settings as plain values; examples go where the verdicts they show have changed."""
     plain = parent.model_dump(mode="json", exclude={"body", "root", "rubric_hash", "extends"}, exclude_unset=True)
-    if {"mode", "checks", "scale", "errors"} & set(document.settings):
+    own = document.settings
+    if any(key in own and own[key] != plain.get(key) for key in ("mode", "checks", "scale", "errors")):
         plain.pop("examples", None)
     return plain
 

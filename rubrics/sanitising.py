@@ -11,7 +11,7 @@ and meaning of honest text stay as they are. Touched are:
 * chat-template tokens (their first character): anything with `<|` or `[|`, `[INST]`, `<<SYS>>`, `<s>`,
   `<start_of_turn>`, `<tool_call>`, `<think>`, `<bos>`, `<fim_...>`, `<function_calls>`, `[TOOL_CALLS]`, `[gMASK]`,
   `### Human:` and its kin, `Human:`, `Assistant:`, `USER:`, `ASSISTANT:` at a line's start;
-* for quick prompts also headings in square brackets at a line's start;
+* for quick prompts also headings in square brackets at a line's start, and the headings in use anywhere;
 * the bracket `⟦` itself, so that `restore` is exact.
 """
 
@@ -45,14 +45,17 @@ _HASH = re.compile(
     r"#(?<![^\n]#)(?=#{1,4}[ \t]*(?:Human|Assistant|User|System|Instruction|Response|Input)[ \t]*:)", re.IGNORECASE
 )
 _ROLE = re.compile(r"^(?:H(?=uman:)|A(?=ssistant:|SSISTANT:)|U(?=SER:))", re.MULTILINE)
-_HEADING = re.compile(r"(?<![^\n])([ \t>*#]*)\[(?=[ \t]*[^\W\d_](?:[^\W\d_]|[ \t:_-])+\])")
+_HEADING = re.compile(
+    r"(?<![^\n])([ \t>*#]*)\[(?=[ \t]*[^\W\d_](?:[^\W\d_]|[ \t:_-])+\])"
+    r"|()\[(?=(?:CHECK|PASSAGES?|SENTENCE|QUESTION|ANSWER|REFERENCE|FIRST ANSWER: ?A|SECOND ANSWER: ?B)\])",
+)
 _VISIBLE = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
 
 
 def visible(text: str, *, headings: bool = False) -> tuple[str, tuple[str, ...]]:
     """The text with hidden characters and chat tokens made visible, and a log such as ("U+200B x2", "chat token x1").
 
-    `headings` also breaks headings in square brackets at a line's start (the structure of quick prompts).
+    `headings` also breaks headings in square brackets (the structure of quick prompts).
     `restore` undoes it exactly. Plain text is returned as it is, with an empty log.
     """
     plain = text.isascii() and text.replace("\n", " ").replace("\t", " ").isprintable()
@@ -67,7 +70,7 @@ def visible(text: str, *, headings: bool = False) -> tuple[str, tuple[str, ...]]
     if "uman:" in text or "ssistant:" in text or "SER:" in text or "SSISTANT:" in text:
         text = _ROLE.sub(lambda found: _counted(found[0], "chat token", log), text)
     if headings and "[" in text:
-        text = _HEADING.sub(lambda found: found[1] + _counted("[", "heading", log), text)
+        text = _HEADING.sub(lambda found: (found[1] or "") + _counted("[", "heading", log), text)
     return text, tuple(f"{name} x{count}" for name, count in sorted(log.items()))
 
 
