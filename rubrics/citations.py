@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from rubrics.evidence import ascii_digits, inside, protected, sentence_spans
+from rubrics.evidence import ascii_digits, inside, protected, sentence_spans, words
 from rubrics.model import Passage
 
 Resolution = Literal["resolved", "unknown", "unresolvable"]
@@ -49,20 +49,30 @@ _BRACKET = re.compile(
     r"|(?P<paren>\([^()\n]{4,160}\))|(?P<superscript>[⁰¹²³⁴-⁹]{1,2}(?:[,⁻˒][⁰¹²³⁴-⁹]{1,2})*)"
 )
 _DEFINITION = re.compile(r"^[ \t]*\[\^?[^\[\]\n]+\]:.*$", re.MULTILINE)
-_RANGE = re.compile(r"(?P<prefix>[^\W\d]*[-_.: ]?)(?P<low>\d{1,3})\s*[-–—]\s*(?P<prefix2>[^\W\d]*[-_.: ]?)(?P<high>\d{1,3})$")
-_PREFIX = re.compile(r"(?:sources?|refs?|references?|cit(?:ation|e)?s?|docs?|documents?|passages?|contexts?|chunks?|quellen?|fuentes?)"
-                     r"\s*[:#]?\s+|(?:sources?|refs?|cite|docs?|passages?|contexts?|quelle|fuente)\s*:\s*", re.IGNORECASE)  # fmt: skip
+_RANGE = re.compile(
+    r"(?P<prefix>[^\W\d]*[-_.: ]?)(?P<low>\d{1,3})\s*[-–—]\s*(?P<prefix2>[^\W\d]*[-_.: ]?)"
+    r"(?P<high>\d{1,3})$"
+)
+_PREFIX = re.compile(
+    r"(?:sources?|refs?|references?|cit(?:ation|e)?s?|docs?|documents?|passages?|contexts?|chunks?|quellen?|fuentes?)"
+    r"\s*[:#]?\s+|(?:sources?|refs?|cite|docs?|passages?|contexts?|quelle|fuente)\s*:\s*",
+    re.IGNORECASE,
+)
 _POSITION = re.compile(r"(?:source|ref|reference|doc|document|passage|context|chunk)[-_ #]?(\d{1,3})$", re.IGNORECASE)
 _ID_LIKE = re.compile(r"([^\W\d]{1,24})[-_.:]?\d{1,6}$")
-_CODE_WORD = re.compile(r"(?:[a-z]|arr|array|args|argv|list|data|items?|row|rows|matrix|vec|vector|dict|map|buf|buffer|values?|self|\w*_\w*|[a-z]+[A-Z]\w*)$")  # fmt: skip
+_CODE_WORD = re.compile(
+    r"(?:[a-z]|arr|array|args|argv|list|data|items?|row|rows|matrix|vec|vector|dict|map|buf|buffer|values?|self"
+    r"|\w*_\w*|[a-z]+[A-Z]\w*)$"
+)
 _AUTHOR_YEAR = re.compile(
-    r"(?P<names>[^\W\d_][^\W\d_'’.-]*(?:[-'’ ][^\W\d_]+|[ ,]+(?:and|und|y|et|en|&)[ ]+[^\W\d_][\w'’-]+|\s+et\s+al\.?|\s*&\s*[^\W\d_][\w'’-]+)*)"
+    r"(?P<names>[^\W\d_][^\W\d_'’.-]*(?:[-'’ ][^\W\d_]+|[ ,]+(?:and|und|y|et|en|&)[ ]+[^\W\d_][\w'’-]+"
+    r"|\s+et\s+al\.?|\s*&\s*[^\W\d_][\w'’-]+)*)"
     r"(?P<comma>,)?\s+(?P<year>(?:1[5-9]|20)\d\d)(?P<letter>[a-z])?(?:,.*)?$"
 )
-_NOT_AUTHORS = frozenset(
+_NOT_AUTHORS = words(
     "january february march april may june july august september october november december spring summer autumn fall"
     " winter early late mid since until from in by about circa january jan feb mar apr jun jul aug sep sept oct nov dec"
-    " enero mayo januar mai version q1 q2 q3 q4".split()
+    " enero mayo januar mai version q1 q2 q3 q4"
 )
 
 
@@ -109,8 +119,8 @@ class _Resolver:
 
 
 def _names(text: str | None) -> list[str]:
-    words = re.findall(r"[^\W\d_]{2,}(?:[-'’][^\W\d_]+)*", (text or "").casefold())
-    return [word for word in words if word not in ("and", "und", "et", "al", "en", "others")]
+    found = re.findall(r"[^\W\d_]{2,}(?:[-'’][^\W\d_]+)*", (text or "").casefold())
+    return [word for word in found if word not in ("and", "und", "et", "al", "en", "others")]
 
 
 def _single(token: str, resolver: _Resolver) -> tuple[str, str | None, Resolution] | None:
@@ -155,7 +165,7 @@ def _listed(content: str, resolver: _Resolver, named: bool) -> list[tuple[str, s
     if len(tokens) == 2 and tokens[0] == "0" and not resolver.by_id("0"):
         return []  # an interval such as [0, 1]
     found = []
-    for token in (single for token in tokens for single in _expand(token, resolver)):
+    for token in (one for listed in tokens for one in _expand(listed, resolver)):
         one = _single(token, resolver)
         if one is None and named and token and re.fullmatch(r"[\w.:-]{1,64}", token):
             one = (token, None, "unknown")
@@ -172,7 +182,7 @@ def _authors(content: str, resolver: _Resolver) -> list[tuple[str, str | None, R
         match = _AUTHOR_YEAR.match(part)
         if not match or not match["names"][:1].isupper() or match["names"].split()[0].casefold() in _NOT_AUTHORS:
             continue
-        scholarly = ";" in content or "et al" in match["names"] or match["comma"] or "&" in match["names"] or " and " in match["names"]
+        scholarly = ";" in content or match["comma"] or re.search(r"et al|&| and ", match["names"])
         identifier = resolver.by_author(match["names"], match["year"], match["letter"] or "")
         raw = part[: match.end("letter") if match["letter"] else match.end("year")]
         if identifier:
@@ -238,9 +248,9 @@ def _marks(answer: str, resolver: _Resolver) -> Iterator[Citation]:
 def parse(answer: str, contexts: Sequence[Passage]) -> list[Citation]:
     """Citation marks of an answer in reading order, each resolved to a passage or named unknown.
 
-    Read: [1], [1, 2], [1-3], [d1][d2], [doc-3], [source: d2], [^1], (Smith 2020), (Smith et al., 2020; Lee 2021) through
-    author and year metadata, 【3†source】 and 【4:3†source】, wide brackets, <sup>, <cite>, superscript digits that
-    resolve. Not marks: code, maths, arr[0], [x], [sic], Markdown links, footnote definition lines, years, intervals.
+    Read: [1], [1, 2], [1-3], [d1][d2], [doc-3], [source: d2], [^1], (Smith 2020), (Smith et al., 2020; Lee 2021)
+    through author and year metadata, 【3†source】 and 【4:3†source】, wide brackets, <sup>, <cite>, superscript
+    digits that resolve. Not marks: code, maths, arr[0], [x], [sic], Markdown links, footnote definition lines, years, intervals.
     Resolution: exact id, then 1-based position (only if no id is itself a bare number), then author and year.
     """
     return list(_marks(answer, _Resolver(contexts)))

@@ -18,6 +18,13 @@ from rubrics.sanitising import restore
 QuoteResult = Literal["exact", "wrong_id", "near", "too_short", "failed"]
 Span = tuple[int, int]
 
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a list written as one string."""
+    return frozenset(text.split())
+
+
 # --- sentences -------------------------------------------------------------------------------------------------------
 
 _PROTECTED = re.compile(
@@ -35,20 +42,20 @@ _LIST_NUMBER = re.compile(r"[ \t]*(?:[-*+•–][ \t]+)?\(?(?:\d{1,3}|[a-zA-Z])[
 _LAST_WORD = re.compile(r"[\w.]+$")
 _NEXT = re.compile(r"[ \t]*([\w'’]*)")
 _DOTTED = re.compile(r"(?:\w\.)+\w")
-_WORD_OR_ABBREVIATION = frozenset("no nos nr p pp s m art v c ca".split())
-_NEVER_LAST = frozenset(
+_WORD_OR_ABBREVIATION = words("no nos nr p pp s m art v c ca")
+_NEVER_LAST = words(
     "mr mrs ms dr prof st mt vs v cf eg e.g ie i.e fig figs eq eqs sec ch vol ed eds al approx ca c dept gen sen rep"
     " sr jr hon rev col lt sgt z.b d.h u.a bzw usw vgl nr bd s sra dra ud uds p.ej pág núm m mme mlle dhr mevr bijv"
-    " resp art abs pp p no nos".split()
+    " resp art abs pp p no nos"
 )
-_MAY_BE_LAST = frozenset("inc ltd co corp etc a.m p.m am pm u.s u.k u.s.a e.u d.c ph.d b.c a.d est".split())
-_OPENERS = frozenset(
+_MAY_BE_LAST = words("inc ltd co corp etc a.m p.m am pm u.s u.k u.s.a e.u d.c ph.d b.c a.d est")
+_OPENERS = words(
     "the a an this that these those it its he she they we you i in on at for from after before when while if but"
-    " however there here as by with his her their our my another both each one two no yes".split()
+    " however there here as by with his her their our my another both each one two no yes"
 )
-_MONTHS = frozenset(
+_MONTHS = words(
     "januar februar märz april mai juni juli august september oktober november dezember jänner"
-    " januari februari maart mei augustus december".split()
+    " januari februari maart mei augustus december"
 )
 
 
@@ -287,9 +294,9 @@ def verify_quote(quote: str, passages: Mapping[str, str], cited_id: str | None, 
         if _find(whole, text) >= 0 or (len(fragments) > 1 and _stands_in(fragments, text)):
             return _located(identifier, cited_id, "failed")
     near = [cited_id] if cited_id in passages else order
-    for identifier in near:
-        if identifier is not None and len(fragments) == 1 and _nearly_in(whole, passages[identifier]):
-            return QuoteCheck("near", identifier)
+    for candidate in near:
+        if candidate is not None and len(fragments) == 1 and _nearly_in(whole, passages[candidate]):
+            return QuoteCheck("near", candidate)
     return QuoteCheck("failed", None)
 
 

@@ -23,7 +23,9 @@ _WORDS = {
     }.items()
     for word in words.split()
 }  # fmt: skip
-_TENS = re.compile(r"\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ](one|two|three|four|five|six|seven|eight|nine)\b")  # fmt: skip
+_TENS = re.compile(
+    r"\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ](one|two|three|four|five|six|seven|eight|nine)\b"
+)
 
 
 def _canonical(whole: str, fraction: str = "") -> str:
@@ -103,7 +105,8 @@ def unknown_numerals(stated: Sequence[str], sources: Sequence[str]) -> list[str]
 def _stands_in(numeral: str, text: str) -> bool:
     position = text.find(numeral)
     while position >= 0:
-        before, after = text[max(position - 1, 0) : position], text[position + len(numeral) : position + len(numeral) + 1]
+        end = position + len(numeral)
+        before, after = text[max(position - 1, 0) : position], text[end : end + 1]
         if not (before.isdigit() or after.isdigit() or before in (".", ",") or after in (".", ",", "'", "’")):
             return True
         position = text.find(numeral, position + 1)

@@ -1,4 +1,4 @@
-"""Free lexical twins of the judged rubrics: shared words and numbers, no model. Shown beside a score, never mixed in."""
+"""Free lexical twins of judged rubrics: shared words and numbers, no model; shown beside a score, never mixed in."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from rubrics.citations import statements
+from rubrics.evidence import words
 from rubrics.model import Item, Rubric
 from rubrics.numbers import answer_numerals, unknown_numerals
 
 _WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
 _NO_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-_STOP_WORDS = frozenset(
-    "a an the of and or to in on at by for from with as is are was were be been being it its this that these those he she"
-    " they them his her their we you i our your not no do does did has have had can could will would shall should may might"
-    " must if then than so but about into over under there here what which who whom whose when where why how many much also"
-    " only very just such any all each both more most other some one two up out"
+_STOP_WORDS = words(
+    "a an the of and or to in on at by for from with as is are was were be been being it its this that these those he"
+    " she they them his her their we you i our your not no do does did has have had can could will would shall should"
+    " may might must if then than so but about into over under there here what which who whom whose when where why"
+    " how many much also only very just such any all each both more most other some one two up out"
     " el la los las de del y en un una es son por para con que se su al lo"
     " le les des et est dans une du au aux pour sur avec qui il elle ce cette"
     " der die das und ist in den von zu mit auf für ein eine im dem des"
-    " il lo gli di che è per non si o os as e um uma do da no na het een van te dat zijn".split()
+    " il lo gli di che è per non si o os as e um uma do da no na het een van te dat zijn"
 )
-_SUFFIXES = ("ations", "ation", "ingly", "edly", "ments", "ment", "ities", "ness", "ings", "ing", "ies", "ied", "ers", "est",
-             "ed", "es", "er", "ly", "al", "s", "e")  # fmt: skip
+_SUFFIXES = ("ations", "ation", "ingly", "edly", "ments", "ment", "ities", "ness", "ings", "ing", "ies", "ied", "ers",
+             "est", "ed", "es", "er", "ly", "al", "s", "e")  # fmt: skip
 
 
 @lru_cache(maxsize=20_000)
