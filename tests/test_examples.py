@@ -21,7 +21,7 @@ KINDS = {
     "dropped_condition", "unanswerable", "partly_answerable", "good_refusal", "made_up_answer", "over_refusal",
     "multi_hop", "multilingual", "cross_lingual", "wrong_citation", "unknown_citation", "missing_citation",
     "citation_padding", "conflicting_passages", "injection_answer", "injection_passage", "empty_answer", "padding",
-    "off_topic", "partial", "retrieval_miss",
+    "off_topic", "adjacent_question", "evasive", "loose_reading", "partial", "retrieval_miss",
 }  # fmt: skip
 
 
@@ -156,13 +156,15 @@ def test_good_cases_have_full_marks_and_faulty_ones_have_not() -> None:
         ("altered_number", "faithfulness", {1, 2}),  # a contradicted core claim caps at 2
         ("altered_direction", "faithfulness", {1, 2}),
         ("contradiction", "faithfulness", {1, 2}),
-        ("extra_claim", "faithfulness", {2, 3}),
+        ("extra_claim", "faithfulness", {2, 3, 4}),  # one without backing among 2, 3 and 9 claims
         ("wrong_citation", "citation_accuracy", {1}),
         ("missing_citation", "citation_accuracy", {1}),
         ("unknown_citation", "citation_accuracy", {2, 3}),  # an unknown id caps at 3
         ("citation_padding", "citation_accuracy", {3}),  # precision 1/2, recall 1: F1 = 2/3
         ("padding", "answer_relevance", {2}),  # two of three sentences help nothing: share over .60
         ("off_topic", "answer_relevance", {1}),
+        ("adjacent_question", "answer_relevance", {2}),
+        ("loose_reading", "answer_relevance", {3}),
         ("partial", "completeness", {3, 4}),
         ("empty_answer", "completeness", {1}),
         ("over_refusal", "refusal_correctness", {1}),
