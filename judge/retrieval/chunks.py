@@ -38,9 +38,7 @@ def chunk_map_of(given: Any) -> ChunkMap:
         given = _read(Path(given))
     if not isinstance(given, Mapping):
         kind = type(given).__name__
-        raise InputError(
-            f"chunk_map is a {kind}: give a mapping chunk id -> {{doc, start, end}}, or the path of a file"
-        )
+        raise InputError(f"chunk_map is a {kind}: give chunk id -> {{doc, start, end}}, or the path of a file")
     return {id_text(chunk, "chunk_map"): _chunk(chunk, value) for chunk, value in given.items()}
 
 

@@ -185,6 +185,6 @@ def chunk_ids_as_documents(
     if not hit:
         return []
     return [
-        f"{len(hit)} labels name a retrieved chunk as a document, e.g. {hit[0]!r} (of document {home[hit[0]]!r}): a bare "
-        f"id is a document id; write {{'chunk': {hit[0]!r}}}"
+        f"{len(hit)} labels name a retrieved chunk as a document, e.g. {hit[0]!r} (of document {home[hit[0]]!r}): "
+        f"a bare id is a document id; write {{'chunk': {hit[0]!r}}}"
     ]

@@ -120,7 +120,7 @@ def _check_pattern(pattern: str) -> None:
 
 def cutoffs(k: int | Iterable[int]) -> tuple[int, ...]:
     """The cut-offs, sorted, each once; whole numbers from 1. A number alone is one cut-off."""
-    values: list[object] = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
+    values: list[object] = list(k) if isinstance(k, Iterable) else [k]
     checked = []
     for value in values:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:

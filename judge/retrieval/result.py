@@ -152,9 +152,14 @@ class RetrievalResult:
 
     @cached_property
     def precision_ceiling(self) -> dict[int, float | None]:
-        """k -> mean(min(R, k) / k) over the scored queries: what precision@k could reach, R relevant labels."""
+        """k -> mean(min(R, k) / k) over the queries with R > 0 relevant labels: what precision@k could reach.
+
+        None without such queries, and at chunk unit when several items may count for one label.
+        """
         total = self.sums.total[self.sums.total > 0]
-        return {k: float(np.minimum(total, k).mean() / k) if len(total) else None for k in self.k}
+        if self.matched.covered is not None or not len(total):
+            return dict.fromkeys(self.k)
+        return {k: float(np.minimum(total, k).mean() / k) for k in self.k}
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: one row per query id, one column per measure, missing where undefined."""
