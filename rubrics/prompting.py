@@ -61,7 +61,10 @@ def render_pair(
 
     A pairwise rubric's body is the criterion; of a pointwise rubric the title and the described levels are. The two
     orders differ in nothing but the two blocks: mark, instructions and prompt_hash are the same.
+    Errors: ValueError for a rubric that judges passages.
     """
+    if rubric.mode == "passages":
+        raise ValueError(f"{rubric.id} judges the passages, not the answers: it cannot compare two answers")
     instructions = _instructions(rubric, flags_of(item), layout, "pairwise")
     answers = (first_answer, second_answer)
     case = material(rubric, item, instructions.fields, (("first reply", first_answer), ("second reply", second_answer)))
