@@ -174,15 +174,17 @@ def mean(
         reason = "one_value" if n == 1 else "one_cluster"
         return Estimate(**known, method=method, status="insufficient", reason=reason)
     if np.ptp(numbers) == 0:
-        return _constant_mean(known, units, bounds)
+        return constant_mean(known, units, bounds)
     se = math.sqrt(variance)
+    if se <= 1e-12 * np.ptp(numbers):
+        return Estimate(**known, se=se, method=method, status="insufficient", reason="zero_variance")
     half = t_quantile(level, units - 1) * se
-    if half == 0:
-        return Estimate(**known, method=method, status="insufficient", reason="zero_variance")
     return Estimate(**known, se=se, ci_low=centre - half, ci_high=centre + half, method=method)
 
 
-def _constant_mean(known: dict[str, Any], units: int, bounds: tuple[float, float] | None) -> Estimate:
+def constant_mean(known: dict[str, Any], units: int, bounds: tuple[float, float] | None) -> Estimate:
+    """The Estimate of a mean whose `units` all have one value; `known` holds value, level, n and counts."""
+    known = dict(known)
     known["warnings"] = (*known["warnings"], "zero_variance")
     if bounds is None:
         return Estimate(**known, se=0.0, method="t", status="insufficient", reason="zero_variance")
@@ -226,17 +228,21 @@ def clustered_proportion(
     plain = mean(outcomes, clusters=clusters, level=level)
     if plain.value is None or plain.n_clusters is None or plain.n_clusters < 2:
         return plain
-    spread = plain.value * (1 - plain.value)
-    effective = float(plain.n_clusters)
-    if spread > 0 and plain.se:
-        shrink = (normal_quantile(level) / t_quantile(level, plain.n_clusters - 1)) ** 2
-        effective = min(float(plain.n), spread / plain.se**2 * shrink)
-    low, high = wilson_bounds(plain.value * effective, effective, level)
+    low, high = wilson_effective(plain.value, plain.se or 0.0, plain.n, plain.n_clusters, level)
     return Estimate(
         value=plain.value, se=plain.se, ci_low=low, ci_high=high, level=level, method="wilson_effective_n",
         n=plain.n, n_clusters=plain.n_clusters, n_dropped=int((~mask).sum()),
         warnings=cluster_warnings(plain.n_clusters),
     )  # fmt: skip
+
+
+def wilson_effective(share: float, se: float, n: float, units: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson interval with the effective size of a share whose cluster-robust standard error is `se`."""
+    effective = float(units)
+    if 0 < share < 1 and se > 0:
+        shrink = (normal_quantile(level) / t_quantile(level, units - 1)) ** 2
+        effective = min(float(n), share * (1 - share) / se**2 * shrink)
+    return wilson_bounds(share * effective, effective, level)
 
 
 def resampled_totals(

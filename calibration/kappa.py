@@ -20,6 +20,7 @@ from calibration.resampling import (
     jackknifed,
     large,
     one_table,
+    over_pairs,
     replicated,
     size_limits,
     table_estimate,
@@ -68,8 +69,9 @@ def kappa(
         return Estimate(**known, ci_low=value - half, ci_high=value + half, method="large_sample")
     known |= {"seed": seed, "replicates": replicates}
     if data.disagreements >= FEW_DISAGREEMENTS and (weights == "none" or data.n >= SMOOTH_BELOW):
-        drawn = replicated(statistic, data, seed=seed, replicates=replicates)
-        interval = bca_interval(value, drawn, *jackknifed(statistic, data), level)
+        summary = over_pairs(statistic, data)
+        drawn = replicated(summary, data, seed=seed, replicates=replicates)
+        interval = bca_interval(value, drawn, *jackknifed(summary, data), level)
         if interval is not None:
             known["warnings"] += replicate_warnings(int(np.isfinite(drawn).sum()), replicates)
             return Estimate(**known, ci_low=interval[0], ci_high=interval[1], method="bootstrap_bca")

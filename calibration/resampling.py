@@ -25,6 +25,7 @@ from calibration.estimate import (
 )
 
 Statistic = Callable[[FloatArray], FloatArray]
+Summary = Callable[[FloatArray], FloatArray]
 Codes = npt.NDArray[np.integer[Any]]
 
 MINIMUM_N = 10
@@ -55,6 +56,11 @@ class PairTables:
         return summed
 
     @property
+    def independent(self) -> bool:
+        """Whether every unit is one pair of labels."""
+        return self.n_clusters is None and bool(self.units.sum(axis=1).max(initial=1) <= 1)
+
+    @property
     def disagreements(self) -> int:
         return int(self.tables.sum() - np.einsum("pii->", self.tables))
 
@@ -82,7 +88,7 @@ def pair_tables(
     places = position[cells[kept]]
     n_clusters = None
     if clusters is None:
-        places, counts = _distinct(places, len(filled) + 1)
+        places, counts = distinct_rows(places, len(filled) + 1)
         units = np.zeros((len(places), len(filled) + 1))
         np.add.at(units, (np.arange(len(places))[:, None], places), 1.0)
         units = units[:, :-1]
@@ -104,10 +110,10 @@ def _cells(judge: Codes, human: Codes, k: int, place: int) -> npt.NDArray[np.int
     return np.where(both, (place * k + judge.astype(np.int64)) * k + human, -1)
 
 
-def _distinct(places: npt.NDArray[np.intp], base: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Distinct rows and their counts; rows become one number column by column, which sorts faster than rows."""
-    key = places[:, 0]
-    for column in places.T[1:]:
+def distinct_rows(places: npt.NDArray[np.intp], base: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Distinct rows of whole numbers below `base`, and counts; a row becomes one number, which sorts faster."""
+    key = np.zeros(len(places), dtype=np.int64)
+    for column in places.T:
         _, key = np.unique(key, return_inverse=True)
         key = key * base + column
     _, first, counts = np.unique(key, return_index=True, return_counts=True)
@@ -128,22 +134,16 @@ def one_table(table: npt.ArrayLike) -> PairTables:
     )  # fmt: skip
 
 
-def over_pairs(statistic: Statistic, data: PairTables, tables: FloatArray) -> FloatArray:
-    """The statistic of tables (r, P, K, K), averaged over the rater pairs for which the data define it."""
+def over_pairs(statistic: Statistic, data: PairTables) -> Summary:
+    """The statistic of tables (r, P, K, K) as its mean over the rater pairs for which the data define it."""
     defined = np.isfinite(statistic(data.tables))
     if not defined.any():
-        return np.full(len(tables), np.nan)
-    averaged: FloatArray = statistic(tables[:, defined]).mean(axis=1)
-    return averaged
+        return lambda tables: np.full(len(tables), np.nan)
+    return lambda tables: np.mean(statistic(tables[:, defined]), axis=1)
 
 
-def value_of(statistic: Statistic, data: PairTables) -> float:
-    """The statistic on the data as they are; NaN when undefined."""
-    return float(over_pairs(statistic, data, data.tables[None])[0])
-
-
-def replicated(statistic: Statistic, data: PairTables, *, seed: int, replicates: int) -> FloatArray:
-    """The statistic on `replicates` bootstrap tables, NaN where a replicate does not define it."""
+def replicated(summary: Summary, data: PairTables, *, seed: int, replicates: int) -> FloatArray:
+    """The summary of `replicates` bootstrap tables (r, P, K, K), NaN where a replicate does not define it."""
     rng = np.random.default_rng(seed)
     n_units = int(data.counts.sum())
     drawn = np.empty(replicates)
@@ -151,15 +151,15 @@ def replicated(statistic: Statistic, data: PairTables, *, seed: int, replicates:
     for start in range(0, replicates, step):
         size = min(step, replicates - start)
         totals = rng.multinomial(n_units, data.counts / n_units, size=size) @ data.units
-        drawn[start : start + size] = over_pairs(statistic, data, data.expand(totals))
+        drawn[start : start + size] = summary(data.expand(totals))
     return drawn
 
 
-def jackknifed(statistic: Statistic, data: PairTables) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """The statistic without one unit, for each distinct unit, and how often each occurs."""
+def jackknifed(summary: Summary, data: PairTables) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """The summary without one unit, for each distinct unit, and how often each occurs."""
     total = data.tables.reshape(-1)[data.cells]
     parts = np.array_split(data.units, math.ceil(len(data.units) * data.tables.size / CELLS_AT_ONCE))
-    left_out = [over_pairs(statistic, data, data.expand(total - part)) for part in parts]
+    left_out = [summary(data.expand(total - part)) for part in parts]
     return np.concatenate(left_out), data.counts
 
 
@@ -222,13 +222,24 @@ def table_estimate(
 ) -> Estimate:
     """An agreement coefficient with a percentile bootstrap interval over items, or over clusters.
 
-    The mean over rater pairs when there are several. No items: undefined `no_data`; a value that does not exist:
-    undefined with `reason`; fewer than 10 items or 5 clusters: value only. From 10,000 units with at least 100
-    disagreements the interval is value +- z times the jackknife standard error, which no bootstrap can tell apart.
+    The mean over rater pairs when there are several. Rules for small, degenerate and large data: `summary_estimate`.
+    """
+    summary = over_pairs(statistic, data)
+    return summary_estimate(summary, data, reason=reason, level=level, seed=seed, replicates=replicates)
+
+
+def summary_estimate(
+    summary: Summary, data: PairTables, *, reason: str, level: float, seed: int, replicates: int
+) -> Estimate:
+    """One number from the tables of all rater pairs (r, P, K, K), with a percentile bootstrap interval.
+
+    No items: undefined `no_data`; a value that does not exist: undefined with `reason`; fewer than 10 items or 5
+    clusters: value only. From 10,000 units with at least 100 disagreements the interval is value +- z times the
+    jackknife standard error, which the bootstrap reproduces to three digits there.
     """
     if data.n == 0:
         return undefined("no_data", n_dropped=data.n_dropped)
-    value = value_of(statistic, data)
+    value = float(summary(data.tables[None])[0])
     if not math.isfinite(value):
         return undefined(reason, n=data.n, n_dropped=data.n_dropped)
     too_small, warnings = size_limits(data)
@@ -238,10 +249,10 @@ def table_estimate(
     }  # fmt: skip
     if too_small:
         return Estimate(**known, status="insufficient", reason=too_small)
-    if large(data) and (se := jackknife_se(*jackknifed(statistic, data))) > 0:
+    if large(data) and (se := jackknife_se(*jackknifed(summary, data))) > 0:
         half = normal_quantile(level) * se
         return Estimate(**known, se=se, ci_low=value - half, ci_high=value + half, method="jackknife")
-    drawn = replicated(statistic, data, seed=seed, replicates=replicates)
+    drawn = replicated(summary, data, seed=seed, replicates=replicates)
     return percentile_estimate(
         drawn, known | {"method": "bootstrap_percentile", "seed": seed, "replicates": replicates}
     )
