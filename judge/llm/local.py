@@ -151,7 +151,7 @@ def _submit(model: str, messages: list[Any], call: dict[str, Any]) -> tuple[Futu
     """Queue the call. Setting the event ends it, so that a caller who went away leaves the slot free."""
     if model not in _models:
         raise litellm().NotFoundError(f"{PROVIDER}/{model} is not registered in this process", model, PROVIDER)
-    params = call["optional_params"]
+    params = {name: value for name, value in call["optional_params"].items() if name != "max_retries"}  # litellm's own
     if unknown := sorted(set(params) - PASSED_ON):
         raise litellm().UnsupportedParamsError(
             f"the embedded model takes no {', '.join(unknown)} (it takes {', '.join(sorted(PASSED_ON))})",
