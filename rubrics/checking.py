@@ -59,7 +59,7 @@ def problems(
     for where, what in (*_shapes(settings), *_hidden(settings)):
         report(where, what)
     for line, what in _body(body):
-        found.append(Problem(document.body_line + line - 1 if document.body.strip() else 1, what))
+        found.append(Problem(document.body_line + line - 1 if document.body.strip() else document.body_line - 1, what))
         broken.add("body")
     whole = _stand_in(settings, broken) | {"body": body, "root": root, "rubric_hash": rubric_hash}
     try:
@@ -116,7 +116,7 @@ def _plainly(where: Where, error: Mapping[str, Any]) -> str:
     if error["type"] == "missing":
         return f"{name} is missing"
     if error["type"] == "string_type" and isinstance(value, bool):
-        hint = 'YAML reads yes, no, on and off as true and false; put the word in quotes, "no"'
+        hint = 'YAML reads yes, no, on and off as true and false; put the word in quotes, such as "no"'
         return f"{name} must be text but is {str(value).lower()}: {hint}"
     if error["type"] == "string_type" and isinstance(value, int | float):
         return f'{name} must be text but is the number {value}: put it in quotes, "{value}"'

@@ -19,6 +19,7 @@ from rubrics.frontmatter import Where, did_you_mean
 from rubrics.model import Rubric
 from rubrics.scoring import band
 
+Found = Iterator[tuple[Where, str]]
 CASE_FIELDS = ("question", "answer", "contexts", "reference", "notes", "nuggets", "first", "second")
 SHORT_FIELDS = ("level", "checks", "quotes", "errors", "reason")
 _QUOTES_FROM_ANSWER = ("answer_quote", "span")
@@ -119,7 +120,7 @@ def shown(rubric: Rubric, fields: frozenset[str]) -> str:
     return "\n\n".join(pieces)
 
 
-def mistakes(rubric: Rubric, number: int, output: type[BaseModel]) -> Iterator[tuple[Where, str]]:
+def mistakes(rubric: Rubric, number: int, output: type[BaseModel]) -> Found:
     """What is wrong with example `number` (from 0): fields, shape of the reply, quotes, labels."""
     example, where = rubric.examples[number], ("examples", number)
     allowed = (
@@ -148,6 +149,11 @@ def mistakes(rubric: Rubric, number: int, output: type[BaseModel]) -> Iterator[t
     ):
         yield where, "checks must be `name: yes|no`, quotes and errors must be lists"
         return
+    if "reply" not in example and rubric.mode == "checklist":
+        wrong = list(_check_names(rubric, example.get("checks") or {}, where))
+        yield from wrong
+        if wrong:
+            return
     try:
         case = case_of(example)
         output.model_validate_json(json.dumps(reply_of(rubric, example)))
@@ -172,9 +178,7 @@ def level_of(rubric: Rubric, example: Mapping[str, Any]) -> int | None:
     return reply.get("level", reply.get("holistic_score"))
 
 
-def _quotes(
-    example: Mapping[str, Any], reply: Mapping[str, Any], case: _Item, where: Where
-) -> Iterator[tuple[Where, str]]:
+def _quotes(example: Mapping[str, Any], reply: Mapping[str, Any], case: _Item, where: Where) -> Found:
     answer = " ".join(str(example.get(name) or "") for name in ("answer", "first", "second"))
     passages = {passage.id: passage.text for passage in case.contexts or ()}
     everything = "\n".join([case.question, answer, *passages.values(), *(case.reference or ()), case.notes or ""])
@@ -196,7 +200,7 @@ def _quotes(
             yield (*path, "context_id"), f'context_id "{entry["context_id"]}" is no passage of the example'
 
 
-def _labels(rubric: Rubric, example: Mapping[str, Any], where: Where) -> Iterator[tuple[Where, str]]:
+def _labels(rubric: Rubric, example: Mapping[str, Any], where: Where) -> Found:
     known = tuple(rubric.errors)
     used = [((*where, "errors", n), label) for n, label in enumerate(example.get("errors") or [])]
     used += [
@@ -207,10 +211,6 @@ def _labels(rubric: Rubric, example: Mapping[str, Any], where: Where) -> Iterato
     for path, label in used:
         if label not in known:
             yield path, f'error label "{label}" is not declared under errors{did_you_mean(str(label), known)}'
-    checks = {check.id for check in rubric.checks}
-    for name in example.get("checks") or {}:
-        if name not in checks:
-            yield (*where, "checks", name), f'check "{name}" is not declared under checks{did_you_mean(name, checks)}'
     if rubric.mode == "checklist" and "reply" in example:
         found = [check["id"] for check in example["reply"]["checks"]]
         if found != [check.id for check in rubric.checks]:
@@ -218,6 +218,19 @@ def _labels(rubric: Rubric, example: Mapping[str, Any], where: Where) -> Iterato
                 (*where, "reply", "checks"),
                 f"the reply must answer each check once and in order; seen: {', '.join(found)}",
             )
+
+
+def _check_names(rubric: Rubric, given: Mapping[str, Any], where: Where) -> Found:
+    names = [check.id for check in rubric.checks]
+    for name in given:
+        if name not in names:
+            yield (
+                (*where, "checks", name),
+                f'check "{name}" is not declared under checks{did_you_mean(name, names)}',
+            )
+    missing = [name for name in names if name not in given]
+    if missing:
+        yield where, f"the example gives no verdict for {', '.join(missing)}: add it to its checks"
 
 
 def _entries(value: Any, path: Where) -> Iterator[tuple[Where, Mapping[str, Any]]]:

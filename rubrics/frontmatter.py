@@ -40,6 +40,9 @@ class Document:
         return self.lines.get(where, 1)
 
 
+_QUOTES = "put a text that holds any of : # ? , [ ] { } in quotes"
+
+
 def has_front_matter(text: str) -> bool:
     return text.split("\n", 1)[0].rstrip() == "---"
 
@@ -61,6 +64,7 @@ def split(raw: bytes) -> Document:
         return Document(problems=[Problem(1, "the front matter is not closed: put a line `---` after the settings")])
     document = Document(body="\n".join(lines[ends[0] + 1 :]), body_line=ends[0] + 2)
     _read_settings("\n".join(lines[1 : ends[0]]), document)
+    document.lines.setdefault(("body",), document.body_line)
     return document
 
 
@@ -85,7 +89,7 @@ def _read_settings(text: str, document: Document) -> None:
         node = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 2
-        document.problems.append(Problem(line, f"not readable as YAML: {error.problem or error.context}"))
+        document.problems.append(Problem(line, f"not readable as YAML: {error.problem or error.context}; {_QUOTES}"))
         return
     except (yaml.YAMLError, RecursionError) as error:
         document.problems.append(Problem(2, f"not readable as YAML: {error}"))
