@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from judge.errors import ProviderStop
+from judge.errors import JudgeError, ProviderStop
 from judge.llm import ledger
 from judge.llm.budget import OverBudget
 from judge.llm.capability import Capability, Output
@@ -32,6 +32,8 @@ class Answerer:
         create = self._creates.get(known.output)
         if create is None:
             create = self._creates[known.output] = self._instructed(known.output)
+        from instructor.core import InstructorRetryException
+
         try:
             answer = await create(
                 response_model=answer_model(asking.request.output),
@@ -40,7 +42,7 @@ class Answerer:
                 asking=asking,
                 known=known,
             )
-        except instructor().core.InstructorRetryException as error:
+        except InstructorRetryException as error:
             raise _own_failure(asking, error.__cause__) from None
         return answer.model_dump(mode="json")  # type: ignore[no-any-return]
 
@@ -52,7 +54,7 @@ class Answerer:
         body = {
             **known.quick_params,
             "messages": list(asking.request.messages),
-            "max_tokens": 1,
+            known.room: 1,
             "logprobs": True,
             "top_logprobs": known.top_logprobs,
         }
@@ -87,16 +89,16 @@ class Answerer:
 
         A reply cut off at the token limit is asked for once more with twice the room.
         """
-        kind: ledger.Kind = "first"
-        if asking.rows:
+        kind: ledger.Kind = "retry" if asking.rows else "first"
+        if asking.rows and asking.rows[-1]["status"] == 200:
             kind, asking.rows[-1]["outcome"] = "reask", "unparsable"
         _enforce(channel, known, asking)
-        body = {**known.params, **channel, "messages": messages}
-        response = await self._sender.send(asking, kind, known, body | {"max_tokens": asking.max_tokens})
+        body = {**known.params_beside_room, **channel, "messages": messages}
+        response = await self._sender.send(asking, kind, known, body | {known.room: asking.max_tokens})
         if response.choices and response.choices[0].finish_reason == "length" and not asking.enlarged:
             asking.rows[-1]["outcome"] = "truncated"
             asking.enlarged, asking.max_tokens = True, asking.max_tokens * 2
-            response = await self._sender.send(asking, "retry", known, body | {"max_tokens": asking.max_tokens})
+            response = await self._sender.send(asking, "retry", known, body | {known.room: asking.max_tokens})
         _check(asking, response)
         return _uncounted(response)
 
@@ -132,7 +134,7 @@ def _own_failure(asking: Asking, cause: BaseException | None) -> Exception:
     if isinstance(cause, OverBudget) and asking.rows:
         last = asking.rows[-1]["outcome"]
         return CallFailed("truncated" if last == "truncated" else "unparsable", f"not asked again: {cause}")
-    if isinstance(cause, CallFailed | ProviderStop | OverBudget):
+    if isinstance(cause, JudgeError):
         return cause
     asking.rows[-1]["outcome"] = "unparsable"
     reason = " ".join(str(cause).split())[:300]

@@ -6,6 +6,7 @@ The result is plain data, so a run directory or the cache can hand it back and a
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any, Literal
@@ -28,7 +29,8 @@ STRICT_TOOLS = ("openai", "azure")
 class Capability:
     """How one judge is asked. `top_logprobs` is None when the model gives no token probabilities.
 
-    `params` are the parameters that are sent; `dropped` the ones left out because the model does not know them.
+    `room` is the name of the limit on the reply. `params` are the parameters that are sent; `dropped` the ones left out
+    because the model does not know them.
     """
 
     id: str
@@ -39,12 +41,18 @@ class Capability:
     dropped: list[str]
     top_logprobs: int | None
     litellm_version: str
+    room: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
     @property
     def quick_params(self) -> dict[str, Any]:
         """The parameters of a one-token call: probabilities are wanted as they are, so temperature is 0."""
         cold = {"temperature": 0} if "temperature" in self.params else {}
-        return {key: value for key, value in self.params.items() if key != "max_tokens"} | cold
+        return self.params_beside_room | cold
+
+    @property
+    def params_beside_room(self) -> dict[str, Any]:
+        """The parameters without max_tokens, which is sent as the room of each call."""
+        return {name: value for name, value in self.params.items() if name != "max_tokens"}
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -119,11 +127,20 @@ def register_local(spec: JudgeSpec) -> str:
     return str(local.register(spec.model))
 
 
-def fewer_logprobs(known: Capability) -> Capability | None:
-    """The same capability with the fewest alternatives anybody offers; None when it asks for no more than that."""
-    if known.top_logprobs is None or known.top_logprobs <= FEWEST_TOP_LOGPROBS:
+def adjusted(known: Capability, refusal: str, *, drop: bool) -> Capability | None:
+    """What a provider's refusal of a parameter teaches; None when it teaches nothing.
+
+    Fewer alternatives per token, the newer name of max_tokens, and (only with `drop`) a parameter to leave out.
+    """
+    if "top_logprobs" in refusal and (known.top_logprobs or 0) > FEWEST_TOP_LOGPROBS:
+        return replace(known, top_logprobs=FEWEST_TOP_LOGPROBS)
+    if "max_completion_tokens" in refusal and known.room == "max_tokens":
+        return replace(known, room="max_completion_tokens")
+    refused = [name for name in known.params if re.search(rf"\b{re.escape(name)}\b", refusal)]
+    if not drop or not refused:
         return None
-    return replace(known, top_logprobs=FEWEST_TOP_LOGPROBS)
+    kept = {name: value for name, value in known.params.items() if name not in refused}
+    return replace(known, params=kept, dropped=[*known.dropped, *refused])
 
 
 def _pick_output(model: str, known: set[str]) -> Output:

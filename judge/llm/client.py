@@ -20,7 +20,7 @@ from judge.llm.answering import Answerer
 from judge.llm.budget import Budget, TokenPrice
 from judge.llm.cache import ReplyCache
 from judge.llm.capability import Capability
-from judge.llm.failures import CallFailed
+from judge.llm.failures import CallFailed, ParameterRefused
 from judge.llm.request import Reply, Request, key_head, key_of
 from judge.llm.retry import Sleep
 from judge.llm.sending import Asking, Sender
@@ -166,17 +166,21 @@ class Client:
         return reply
 
     async def _answered(self, asking: Asking) -> dict[str, Any]:
-        known = self._known()
-        if asking.request.output is not None:
-            return {"parsed": await self._answerer.structured(asking, known)}
-        try:
-            return {"token_logprobs": await self._answerer.quick(asking, known)}
-        except CallFailed as failure:
-            fewer = capability.fewer_logprobs(known)
-            if failure.kind != "bad_request" or "top_logprobs" not in str(failure) or fewer is None:
-                raise
-            self._learned(fewer)
-            return {"token_logprobs": await self._answerer.quick(asking, fewer)}
+        """The answer's part of the reply; a refused parameter is learned from and the request sent again."""
+        while True:
+            known = self._known()
+            try:
+                if asking.request.output is None:
+                    return {"token_logprobs": await self._answerer.quick(asking, known)}
+                return {"parsed": await self._answerer.structured(asking, known)}
+            except (CallFailed, ParameterRefused) as failure:
+                if isinstance(failure, CallFailed) and failure.kind != "bad_request":
+                    raise
+                better = capability.adjusted(known, str(failure), drop=self.spec.drop_unsupported)
+                if better is None:
+                    raise
+                if self._capability is known:  # else another request has learned it meanwhile
+                    self._learned(better)
 
     def _landed(self, key: str, task: asyncio.Task[Reply]) -> None:
         self._flights.pop(key, None)

@@ -21,6 +21,8 @@ UNKNOWN_MODEL = re.compile(
 BAD_PARAMETER = re.compile(
     r"unsupported_(parameter|value)|unsupported (parameter|value)|does not support .{0,40}parameter", re.I
 )
+NO_KEY = re.compile(r"missing credentials|api_key client option must be set", re.I)
+NO_REPLY = re.compile(r"connection error|cannot connect to host|server disconnected|connection reset", re.I)
 MODERATED = re.compile(r"content management policy|content policy|moderation|flagged", re.I)
 
 
@@ -47,6 +49,10 @@ class CallFailed(JudgeError):
         self.wait_s = wait_s
 
 
+class ParameterRefused(ProviderStop):
+    """The provider knows a parameter or a value not at all: every call would fail, unless it is left out."""
+
+
 def sorted_failure(error: Exception, spec: JudgeSpec) -> CallFailed | ProviderStop:
     """The failure that an exception of the LLM library stands for, in plain words."""
     lib = litellm()
@@ -55,51 +61,37 @@ def sorted_failure(error: Exception, spec: JudgeSpec) -> CallFailed | ProviderSt
     status = status if isinstance(status, int) else None
     if isinstance(error, TimeoutError | lib.Timeout):
         return CallFailed("timeout", f"no reply within {spec.timeout:g} s", retryable=not spec.is_local)
-    if status == 402 or QUOTA.search(message):
-        return ProviderStop(f"{spec.model}: the account has no quota or credit left: {message}")
-    if isinstance(error, lib.RateLimitError):
-        return CallFailed(
-            "transport", f"rate limited (429): {message}", status=429, retryable=True, wait_s=retry_after(error)
-        )
     if isinstance(error, lib.ContextWindowExceededError):
         return CallFailed("context_window", f"the prompt does not fit the model's context: {message}", status=400)
     if isinstance(error, lib.ContentPolicyViolationError) or (status in (400, 403) and MODERATED.search(message)):
         return CallFailed("filtered", f"the provider's content filter refused the prompt: {message}", status=status)
-    if isinstance(error, lib.AuthenticationError | lib.PermissionDeniedError) or status in (401, 403):
-        return ProviderStop(
-            f"{spec.model}: the provider rejects the key ({status or 401}): {message}\n{_key_advice(spec)}"
-        )
-    if isinstance(error, lib.NotFoundError) or (status == 400 and UNKNOWN_MODEL.search(message)):
-        where = f" at {spec.api_base}" if spec.api_base else ""
-        return ProviderStop(f"{spec.model}: no such model{where}: {message}\nCheck the model string and the address.")
-    if isinstance(error, lib.UnsupportedParamsError) or (status == 400 and BAD_PARAMETER.search(message)):
-        return ProviderStop(f"{spec.model} does not accept a parameter it was sent: {message}\n{PARAMETER_ADVICE}")
-    if isinstance(error, lib.BadRequestError) and "LLM Provider NOT provided" in message:
-        return ProviderStop(f"model {spec.model!r}: no provider in front of the name, e.g. openai/{spec.model}")
+    if stop := _for_every_call(error, message, status, spec):
+        return stop
+    if isinstance(error, lib.RateLimitError):
+        said = f"rate limited (429): {message}"
+        return CallFailed("transport", said, status=429, retryable=True, wait_s=retry_after(error))
     if isinstance(error, lib.BadRequestError | lib.UnprocessableEntityError):
         return CallFailed("bad_request", f"the provider rejects the request ({status}): {message}", status=status)
-    if isinstance(error, retryable_errors()) or (status is not None and status >= 500):
-        no_reply = "Connection error" in message
-        return CallFailed(
-            "transport", message, status=None if no_reply else status, retryable=True, wait_s=retry_after(error)
-        )
+    if isinstance(error, lib.APIConnectionError | lib.BadGatewayError) or (status is not None and status >= 500):
+        answered = None if NO_REPLY.search(message) else status
+        return CallFailed("transport", message, status=answered, retryable=True, wait_s=retry_after(error))
     return CallFailed("bad_request", f"{type(error).__name__}: {message}", status=status)
 
 
-PARAMETER_ADVICE = "Set it in judge.toml (params = {...}), or have it left out: drop_unsupported = true."
-
-
-def retryable_errors() -> tuple[type[Exception], ...]:
-    """The exceptions of the LLM library after which the same request may work."""
+def _for_every_call(error: Exception, message: str, status: int | None, spec: JudgeSpec) -> ProviderStop | None:
+    """The reason why every further call would fail too, or None: quota, key, model, parameter."""
     lib = litellm()
-    return (
-        lib.RateLimitError,
-        lib.InternalServerError,
-        lib.ServiceUnavailableError,
-        lib.BadGatewayError,
-        lib.Timeout,
-        lib.APIConnectionError,
-    )
+    if status == 402 or (status in (400, 403, 429) and QUOTA.search(message)):
+        return ProviderStop(f"{spec.model}: the account has no quota or credit left: {message}")
+    if status in (401, 403) or NO_KEY.search(message):
+        return ProviderStop(f"{spec.model}: the provider rejects the key: {message}\n{_key_advice(spec)}")
+    if status == 404 or (status == 400 and UNKNOWN_MODEL.search(message)):
+        where = f" at {spec.api_base}" if spec.api_base else ""
+        return ProviderStop(f"{spec.model}: no such model{where}: {message}\nCheck the model string and the address.")
+    if isinstance(error, lib.UnsupportedParamsError) or (status == 400 and BAD_PARAMETER.search(message)):
+        advice = "Set it in judge.toml (params = {...}), or have it left out: drop_unsupported = true."
+        return ParameterRefused(f"{spec.model} does not accept a parameter it was sent: {message}\n{advice}")
+    return None
 
 
 def retry_after(error: Exception) -> float | None:

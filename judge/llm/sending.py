@@ -56,23 +56,24 @@ class Sender:
         Raises CallFailed when there is none, ProviderStop when there never will be, OverBudget before spending more.
         """
         call = self._connection(known) | body
+        room = body[known.room]
         tries = 0
 
         async def once() -> Any:
             nonlocal tries
             tries += 1
-            return await self._request(asking, kind if tries == 1 else "retry", call, tries)
+            return await self._request(asking, kind if tries == 1 else "retry", call, room, tries)
 
         asking.response = await attempts(self._sleep)(once)
         return asking.response
 
-    async def _request(self, asking: Asking, kind: ledger.Kind, call: dict[str, Any], tries: int) -> Any:
+    async def _request(self, asking: Asking, kind: ledger.Kind, call: dict[str, Any], room: int, tries: int) -> Any:
         """Exactly one HTTP request. The clock of the timeout starts when the slot is entered."""
         input_tokens = asking.prompt_chars // CHARS_PER_TOKEN
-        reserved = self.budget.reserve(input_tokens, call["max_tokens"]) if self.budget else 0.0
+        reserved = self.budget.reserve(input_tokens, room) if self.budget else 0.0
         paid: float | None = 0.0
         try:
-            async with self._gate.slot(input_tokens + call["max_tokens"]):
+            async with self._gate.slot(input_tokens + room):
                 started = self._clock()
                 try:
                     async with self._time_limit():
@@ -88,8 +89,7 @@ class Sender:
                 paid = row["cost_usd"]
                 self._reached = True
                 used = row["usage"] or ledger.NO_USAGE
-                unused = input_tokens + call["max_tokens"] - used["input_tokens"] - used["output_tokens"]
-                self._gate.succeeded(unused_tokens=unused)
+                self._gate.succeeded(unused_tokens=input_tokens + room - used["input_tokens"] - used["output_tokens"])
                 return response
         finally:
             if self.budget:

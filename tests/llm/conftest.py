@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
@@ -43,20 +44,27 @@ class Asker:
     def __init__(self, provider: FakeProvider) -> None:
         self.provider = provider
         self.slept: list[float] = []
+        self._skipped = 0.0
 
     def spec(self, **changes: Any) -> JudgeSpec:
         given = {"name": "test", "model": "openai/gpt-4o-mini", "api_base": self.provider.base_url, "timeout": 20}
         return JudgeSpec(**{**given, **changes})
 
     async def sleep(self, seconds: float) -> None:
+        """Moves the clock instead of waiting."""
+        until = self.clock() + seconds
         self.slept.append(seconds)
         await asyncio.sleep(0)
+        self._skipped += max(0.0, until - self.clock())
+
+    def clock(self) -> float:
+        return time.monotonic() + self._skipped
 
     def run(
         self, work: Callable[[Client], Coroutine[Any, Any, Any]], *, cache: ReplyCache | None = None, **spec: Any
     ) -> Any:
         async def inside() -> Any:
-            async with Client(self.spec(**spec), cache=cache, sleep=self.sleep) as client:
+            async with Client(self.spec(**spec), cache=cache, sleep=self.sleep, clock=self.clock) as client:
                 return await work(client)
 
         return asyncio.run(inside())

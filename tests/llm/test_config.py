@@ -32,7 +32,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_model_string_is_a_judge_of_its_own_with_temperature_zero(here: Path) -> None:
     judge = find_judge("openai/gpt-4o-mini")
-    assert (judge.model, judge.params, judge.source, judge.timeout) == ("openai/gpt-4o-mini", {"temperature": 0}, "option", 60)
+    assert (judge.model, judge.params, judge.source, judge.timeout) == (
+        "openai/gpt-4o-mini",
+        {"temperature": 0},
+        "option",
+        60,
+    )
 
 
 def test_without_model_and_file_the_embedded_model_judges_and_says_it_was_not_chosen(here: Path) -> None:
