@@ -34,7 +34,13 @@ def list_rubrics(rubrics_dir: RubricsDir = None, as_json: Json = False) -> None:
         row = _summary(rubric)
         scale = f"{rubric.scale.min}-{rubric.scale.max}, pass {rubric.scale.pass_at}"
         table.add_row(
-            rubric.id, rubric.version, rubric.mode, scale, ", ".join(rubric.requires), row["quick"] or "-", rubric.title
+            rubric.id,
+            rubric.version,
+            rubric.mode,
+            scale,
+            ", ".join(rubric.requires),
+            str(row["quick"] or "-"),
+            rubric.title,
         )
     console().print(table)
 
