@@ -250,7 +250,8 @@ def parse(answer: str, contexts: Sequence[Passage]) -> list[Citation]:
 
     Read: [1], [1, 2], [1-3], [d1][d2], [doc-3], [source: d2], [^1], (Smith 2020), (Smith et al., 2020; Lee 2021)
     through author and year metadata, 【3†source】 and 【4:3†source】, wide brackets, <sup>, <cite>, superscript
-    digits that resolve. Not marks: code, maths, arr[0], [x], [sic], Markdown links, footnote definition lines, years, intervals.
+    digits that resolve. Not marks: code, maths, arr[0], [x], [sic], Markdown links, footnote
+    definition lines, years, intervals.
     Resolution: exact id, then 1-based position (only if no id is itself a bare number), then author and year.
     """
     return list(_marks(answer, _Resolver(contexts)))

@@ -162,6 +162,7 @@ _NUMERAL = re.compile(r"\d+(?:[.,]\d+)*")
 _EDGES = " '.,;:!?。，；：-"
 _NEAR_COVER = 0.93
 _NEAR_LIMIT = 600
+_SMALL_WORDS = words("the a an of to in on at is are was were and that which its this el la los las de le les der die") | {""}
 _LATE_IN_UNICODE = "\u0530"
 
 
@@ -236,14 +237,26 @@ def _stands_in(fragments: Sequence[str], text: str) -> bool:
     return True
 
 
-def _same_facts(one: str, other: str) -> bool:
-    return sorted(_NUMERAL.findall(one)) == sorted(_NUMERAL.findall(other)) and sorted(
-        _NEGATION.findall(one)
-    ) == sorted(_NEGATION.findall(other))
+def _same_facts(quote: str, window: str) -> bool:
+    """Whether two nearly equal texts have the same numbers, negations and words, but for spelling and small words."""
+    for pattern in (_NUMERAL, _NEGATION):
+        if sorted(pattern.findall(quote)) != sorted(pattern.findall(window)):
+            return False
+    one, other = ({word.strip(_EDGES) for word in text.split()} for text in (quote, window))
+    return _respelt(one - other, other) and _respelt(other - one, one)
+
+
+def _respelt(odd: set[str], among: set[str]) -> bool:
+    """Whether each odd word is a small word or a spelling of one among the others: "waterproof", "water-proof"."""
+    return all(
+        word in _SMALL_WORDS
+        or any(SequenceMatcher(None, word, other).ratio() >= 0.88 for other in among if other[:1] == word[:1])
+        for word in odd
+    )
 
 
 def _nearly_in(quote: str, text: str) -> bool:
-    """Whether 93 % of the quote's characters are covered, in order, by one window with the same numbers and negations.
+    """Whether one window covers 93 % of the quote's characters, in order, and states the same (`_same_facts`).
 
     Windows come from pieces of the quote found verbatim: with at most e = 7 % of characters wrong, one of e + 1 pieces
     is intact. Quotes over 600 characters are compared exactly only.
@@ -277,9 +290,9 @@ def verify_quote(quote: str, passages: Mapping[str, str], cited_id: str | None, 
 
     `passages` maps ids to texts already passed through `normalise`. "..." joins fragments that must follow in order.
     exact: in the cited passage; wrong_id: word for word in another one; near: 93 % of the characters in one window of
-    the cited passage (of any, when the id is unknown) with the same numbers and negations; too_short: under `shortest`
-    characters (half of that for CJK) unless the passage itself is that short; failed: anything else. A match never
-    cuts a word or number. Finding a quote is necessary for support, not sufficient.
+    the cited passage (of any, when the id is unknown) with the same numbers, negations and words but for spelling;
+    too_short: under `shortest` characters (half of that for CJK) unless the passage itself is that short; failed:
+    anything else. A match never cuts a word or number. Finding a quote is necessary for support, not sufficient.
     """
     whole = normalise(quote).strip(_EDGES)
     fragments = [part for piece in _ELLIPSIS.split(whole) if (part := piece.strip(_EDGES))]

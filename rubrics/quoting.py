@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rubrics.evidence import QuoteCheck, normalise, verify_quote
+from rubrics.overlap import content_words
 
 ANSWER = "answer"
 
@@ -23,6 +24,7 @@ class Quotes:
     aliases: Mapping[str, str] = field(default_factory=dict)
     shortest: int = 8
     tally: Counter[str] = field(default_factory=Counter)
+    _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, texts: Mapping[str, str], aliases: Mapping[str, str] | None = None, shortest: int = 8) -> Quotes:
@@ -36,6 +38,12 @@ class Quotes:
 
     def check_all(self, evidence: Sequence[Mapping[str, Any]]) -> list[QuoteCheck]:
         return [self.check(entry["quote"], entry["context_id"]) for entry in evidence]
+
+    def words(self, name: str) -> frozenset[str]:
+        """Content words of one of the texts, worked out once."""
+        if name not in self._words:
+            self._words[name] = content_words(self.texts[name])
+        return self._words[name]
 
     def holds(self, quote: str | None, cited_id: str = ANSWER) -> bool:
         """Whether a single quote is given and found in the text that it has to come from."""

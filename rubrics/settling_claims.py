@@ -16,6 +16,7 @@ from rubrics.scoring import Draft, band, capped, known_errors, ratio
 from rubrics.screening import refusal_hint
 
 _LEAST_SHARED = 0.4
+_CLEARLY_MORE = 0.2
 _GOOD = frozenset({"supported", "reference_backed", "common_knowledge"})
 _DEFAULT_ERROR = {
     "contradicted": "contradicts_context", "not_found": "unsupported_claim",
@@ -97,7 +98,8 @@ def settle_claims(rubric: Rubric, item: Item, parsed: Mapping[str, Any], prompt:
     missing = unknown_numerals(answer_numerals(answer, item.contexts or ()), [item.question, *texts.values()])
     spans = [claim["span"] for claim in claims]
     left = uncovered(answer, spans)
-    labels, unknown = known_errors(rubric, [_label(claim, v) for claim, v in zip(claims, counted, strict=True)])
+    given = [_label(claim, one, missing) for claim, one in zip(claims, judged, strict=True)]
+    labels, unknown = known_errors(rubric, given)
     details = _claim_details(rubric, claims, judged, good) | _present(
         number_mismatches=missing, uncovered_spans=left, unknown_errors=unknown
     )
@@ -152,10 +154,9 @@ def _claim(
         return (verdict if sound else fallback), checks, frozenset() if sound else frozenset({"unbacked"})
     if not verified or len(verified) < len(checks):
         return fallback, checks, frozenset({"unbacked"})
-    quoted = " ".join(
-        entry["quote"] for entry, check in zip(claim["evidence"], checks, strict=True) if check.verified
-    )
-    return verdict, checks, frozenset() if _said_by(claim["claim"], [quoted]) else frozenset({"evidence_irrelevant"})
+    quoted = " ".join(entry["quote"] for entry in claim["evidence"])
+    apt = _said_by(claim["claim"], [quoted]) and not _closer_passage(claim["claim"], checks, quotes)
+    return verdict, checks, frozenset() if apt else frozenset({"evidence_irrelevant"})
 
 
 def _said_by(claim: str, texts: Sequence[str]) -> bool:
@@ -168,6 +169,15 @@ def _said_by(claim: str, texts: Sequence[str]) -> bool:
     )
 
 
+def _closer_passage(claim: str, checks: Sequence[QuoteCheck], quotes: Quotes) -> bool:
+    """Whether a passage that was not quoted shares clearly more of the claim's words than those that were."""
+    wanted, used = content_words(claim), {check.passage for check in checks}
+    shared = {name: len(wanted & quotes.words(name)) for name in quotes.texts}
+    quoted = frozenset().union(*(quotes.words(name) for name in used if name is not None))
+    others = [count for name, count in shared.items() if name not in used]
+    return bool(others) and max(others) - len(wanted & quoted) > _CLEARLY_MORE * len(wanted)
+
+
 def _conflicting(claims: Sequence[Mapping[str, Any]]) -> bool:
     by_span: dict[str, set[str]] = {}
     for claim in claims:
@@ -175,11 +185,20 @@ def _conflicting(claims: Sequence[Mapping[str, Any]]) -> bool:
     return any({"supported", clash} <= found for found in by_span.values() for clash in ("contradicted", "conflicting"))
 
 
-def _label(claim: Mapping[str, Any], counted: str) -> str | None:
+def _label(
+    claim: Mapping[str, Any], judged: tuple[str, list[QuoteCheck], frozenset[str]], missing: Sequence[str]
+) -> str | None:
+    """The judge's error label of a bad claim, or the one that its verdict and numbers suggest."""
+    counted, checks, _ = judged
     if counted in _GOOD:
         return None
-    label: str | None = claim["error"]
-    return label or _DEFAULT_ERROR[counted]
+    if claim["error"]:
+        return str(claim["error"])
+    if counted == "conflicting" and any((check.passage or "").startswith(REFERENCE) for check in checks):
+        return "conflict_with_reference"
+    if counted == "unverified" and any(numeral in claim["claim"] for numeral in missing):
+        return "fabricated_number"
+    return _DEFAULT_ERROR[counted]
 
 
 def _claim_details(

@@ -25,10 +25,10 @@ def settle_quick(
     """The outcome of the one-token calls of a case.
 
     `probabilities[i]` is P(good answer) of unit i over its answer tokens (None: code decided, `unit.p` counts), and
-    `masses` the probability that those tokens hold together (below 0.9: flag low_answer_mass). A unit without either is an
-    error that names it. score = min + (max - min) p. Aggregates: min and mean over the units of a group, the best group where
-    several references give several; max_then_mean: the maximum within a group, the mean over groups. details.units[i]
-    has a `key` for the caller to fill. Empty units: not_applicable or undefined, never a number.
+    `masses` the probability that those tokens hold together (below 0.9: flag low_answer_mass). A unit without either is
+    an error that names it. score = min + (max - min) p. Aggregates: min and mean over the units of a group, the best
+    group where several references give several; max_then_mean: the maximum within a group, the mean over groups.
+    details.units[i] has a `key` for the caller to fill. Empty units: not_applicable or undefined, never a number.
     Errors: ValueError for a rubric without a quick form or lists of unequal length.
     """
     if rubric.quick is None:

@@ -205,6 +205,8 @@ def settle_passages(rubric: Rubric, item: Item, parsed: Mapping[str, Any], promp
     if given != Counter(passage.id for passage in contexts):
         seen = [row["id"] for row in rows]
         return _unparsable(f"the reply grades passages {seen}, the case has {len(contexts)}: each exactly once", quotes)
+    if not contexts:
+        return Draft(status="undefined", reason="no_contexts"), quotes
     grades = {}
     for row in rows:
         backed = row["grade"] < 2 or quotes.holds(row["quote"], row["id"])
