@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +108,14 @@ class Passage:
         return self.id if self.doc is None else self.doc
 
 
+def first_of_each(passages: Iterable[Passage], key: Callable[[Passage], str]) -> list[Passage]:
+    """The passages whose key did not come before, in order."""
+    kept: dict[str, Passage] = {}
+    for passage in passages:
+        kept.setdefault(key(passage), passage)
+    return list(kept.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Origins:
     """Says where an item comes from: the item itself, then the chunk map, then the declared pattern of its id."""
@@ -117,8 +125,7 @@ class Origins:
 
     @classmethod
     def of(cls, options: Options) -> Origins:
-        chunks = None if options.chunk_map is None else chunk_map_of(options.chunk_map)
-        return cls(chunks, None if options.doc_pattern is None else re.compile(options.doc_pattern))
+        return cls(options.chunk_map, None if options.doc_pattern is None else re.compile(options.doc_pattern))
 
     @property
     def declared(self) -> bool:

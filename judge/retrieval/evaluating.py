@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from judge.errors import InputError
-from judge.retrieval.general import match_general
+from judge.retrieval.chunks import chunk_map_of
+from judge.retrieval.general import match_general, without_scores
 from judge.retrieval.ids import match_ids
 from judge.retrieval.inputs import by_query
 from judge.retrieval.options import Options, choose
@@ -36,6 +37,8 @@ def evaluate(rankings: Any, labels: Any, k: int | Iterable[int] = (1, 3, 5, 10),
 def prepare(rankings: Any, labels: Any, **options: Any) -> Prepared:
     """Match rankings and labels once; `.at(k)` then measures at any cut-offs without touching the ids again."""
     chosen = choose(options)
+    if chosen.chunk_map is not None:
+        chosen = replace(chosen, chunk_map=chunk_map_of(chosen.chunk_map))
     lists, judgments = by_query(rankings, "rankings"), by_query(labels, "labels")
     matched = _match_plain(lists, judgments, chosen) or match_general(lists, judgments, chosen)
     _refuse_incomplete(matched, lists, chosen)
@@ -56,7 +59,7 @@ def _match_plain(rankings: Mapping[str, Any], labels: Mapping[str, Any], options
     if not ends <= {str} or not _all_text(labels):
         return None
     try:
-        return match_ids(rankings, labels, options, scores={})
+        return match_ids(rankings, labels, options, scores={}, warnings=without_scores(options))
     except TypeError:
         return None
 
@@ -74,16 +77,18 @@ def _refuse_incomplete(matched: Matched, rankings: Mapping[str, Any], options: O
     known = set(matched.queries)
     relevant = np.bincount(matched.labels.row[matched.labels.grade >= options.rel_level], minlength=matched.n)
     checks = (
-        (options.missing_queries, "missing_queries=zero", "labelled queries have no ranking",
+        (options.missing_queries, "missing_queries=zero", "labelled queries without ranking",
          [q for q in matched.queries if q not in rankings] if matched.n_missing else []),
-        (options.extra_queries, "extra_queries=ignore", "queries have a ranking but no labels",
+        (options.extra_queries, "extra_queries=ignore", "queries with a ranking but no labels",
          [q for q in rankings if q not in known] if matched.n_extra else []),
-        (options.empty_labels, "empty_labels=undefined (leave them out) or zero", "queries have no relevant label",
+        (options.empty_labels, "empty_labels=undefined (leave them out) or zero", "queries without relevant labels",
          [matched.queries[row] for row in np.flatnonzero(relevant == 0)]),
     )  # fmt: skip
     for choice, way_out, said, queries in checks:
         if choice == "error" and queries:
-            raise InputError(f"{len(queries)} {said}: add them, or choose {way_out}", [f"query {q!r}" for q in queries])
+            raise InputError(
+                f"{said}: {len(queries)}. Add what is missing, or choose {way_out}", [f"query {q!r}" for q in queries]
+            )
 
 
 def _doubts(matched: Matched, options: Options) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import InputError
-from judge.retrieval.chunks import Origins, Passage, check_offsets, check_stale
+from judge.retrieval.chunks import Origins, Passage, check_offsets, check_stale, first_of_each
 from judge.retrieval.ids import match_ids, refuse_duplicates
 from judge.retrieval.inputs import Ranked, Ranking, by_score, labels_of, ranking_of
 from judge.retrieval.options import Options
@@ -39,8 +39,8 @@ def match_general(rankings: Mapping[str, Any], labels: Mapping[str, Any], option
         chain.from_iterable(ranking.ids for ranking in lists.values()), origins, options.stale,
     )  # fmt: skip
     ids = id_grades(given, has_documents(lists, origins))
-    if options.ties != "input" and options.profile is None and not any(r.scores for r in lists.values()):
-        warnings.append(f"ties={options.ties} changes nothing: no ranking has scores")
+    if not any(ranking.scores for ranking in lists.values()):
+        warnings.extend(without_scores(options))
     if ids is not None and (options.unit == "chunk" or not has_documents(lists, origins)):
         scores = {query: ranking.scores for query, ranking in lists.items() if ranking.scores is not None}
         averaged = scores if options.ties == "expected" else {}
@@ -54,6 +54,13 @@ def match_general(rankings: Mapping[str, Any], labels: Mapping[str, Any], option
     every = {query: label_objects(query, value) for query, value in given.items()}
     warnings.extend(chunk_ids_as_documents(passages, every))
     return match_passages(passages, every, options, warnings)
+
+
+def without_scores(options: Options) -> list[str]:
+    """The warning about a tie rule that somebody chose for rankings without scores."""
+    if options.ties == "input" or options.profile is not None:
+        return []
+    return [f"ties={options.ties} changes nothing: no ranking has scores"]
 
 
 def in_order(ranking: Ranking, given: Any, options: Options) -> Ranking:
@@ -138,7 +145,7 @@ def match_documents(
     repeated = [q for q in labels if len({p.id for p in passages.get(q, ())}) < len(passages.get(q, ()))]
     if repeated and options.duplicates == "error":
         refuse_duplicates(repeated, {query: [p.id for p in passages[query]] for query in repeated})
-    first = {q: list({p.document: p for p in reversed(ranking)}.values())[::-1] for q, ranking in passages.items()}
+    first = {q: first_of_each(ranking, lambda passage: passage.document) for q, ranking in passages.items()}
     scores = {q: [p.score for p in ranking if p.score is not None] for q, ranking in first.items()}
     averaged = {q: s for q, s in scores.items() if s and options.ties == "expected"}
     documents = {q: [p.document for p in ranking] for q, ranking in first.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from judge.errors import InputError
-from judge.retrieval.inputs import number
+from judge.retrieval.inputs import grade_of
 from judge.retrieval.options import Options
 from judge.retrieval.slots import FloatArray, LabelMatch, Matched, Slots, TieGroup
 
@@ -58,10 +58,10 @@ def match_ids(
             tied[row] = tie_groups(rankings[query], scores[query], judged, options)
     if repeated and options.duplicates == "error":
         refuse_duplicates(repeated, rankings)
-    rows = np.repeat(np.arange(len(labels)), counts)
-    slots = Slots.ordered(rows, np.array(ranks, dtype=np.int64) + 1, np.array(grades, dtype=np.float64))
     sizes = np.fromiter(map(len, labels.values()), dtype=np.int64, count=len(labels))
     ideal = Slots.ideal(np.repeat(np.arange(len(labels)), sizes), all_grades(labels), len(labels))
+    rows = np.repeat(np.arange(len(labels)), counts)
+    slots = Slots.ordered(rows, np.array(ranks, dtype=np.int64) + 1, np.array(grades, dtype=np.float64))
     queries = tuple(labels)
 
     def matches(row: int) -> tuple[LabelMatch, ...]:
@@ -84,7 +84,7 @@ def all_grades(labels: Mapping[str, Grades]) -> FloatArray:
     if plain and np.isfinite(grades).all():
         return grades
     checked = [
-        number(grade, f"grade of {label!r}", f"labels of query {query!r}")
+        grade_of(grade, label, f"labels of query {query!r}")
         for query, judged in labels.items()
         for label, grade in judged.items()
     ]

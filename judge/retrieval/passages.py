@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from judge.errors import InputError
-from judge.retrieval.chunks import Passage
+from judge.retrieval.chunks import Passage, first_of_each
 from judge.retrieval.ids import refuse_duplicates
 from judge.retrieval.match import WEAK_TOKENS, Findings, Target, find, judged_slots, target, tokens
 from judge.retrieval.options import Options
@@ -100,7 +100,7 @@ def kept_passages(ranking: Sequence[Passage], targets: Sequence[Target], options
     """The list as it is ranked: repeats removed (or kept as slots), unjudged items removed when asked."""
     slots = list(ranking)
     if options.duplicates != "credit_once":
-        slots = list({passage.id: passage for passage in reversed(slots)}.values())[::-1]
+        slots = first_of_each(slots, lambda passage: passage.id)
     return judged_slots(slots, targets) if options.judged_only else slots
 
 
