@@ -25,15 +25,15 @@ def test_the_id_1_is_the_id_of_text_1(ranking: object, labels: object) -> None:
 
 @pytest.mark.parametrize("wrong", [1.5, None, True, ""])
 def test_other_kinds_of_ids_are_refused_with_their_place(wrong: object) -> None:
-    with pytest.raises(InputError, match="ranking of query 'q'.* is no id"):
+    with pytest.raises(InputError, match=r"ranking of query 'q'.* is no id"):
         evaluate({"q": [wrong, "a"]}, {"q": ["a"]})
-    with pytest.raises(InputError, match="labels of query 'q'.* is no id"):
+    with pytest.raises(InputError, match=r"labels of query 'q'.* is no id"):
         evaluate({"q": ["a"]}, {"q": [wrong]})
 
 
 @pytest.mark.parametrize("grade", [math.nan, math.inf, "2", None, "high"])
 def test_a_grade_is_a_finite_number(grade: object) -> None:
-    with pytest.raises(InputError, match="grade of 'a' is .*: give a finite number"):
+    with pytest.raises(InputError, match=r"grade of 'a' is .*: give a finite number"):
         evaluate({"q": ["a"]}, {"q": {"a": grade}})
 
 
@@ -95,7 +95,7 @@ def test_a_frame_with_scores_is_ranked_by_them_and_integer_ids_are_text() -> Non
 
 
 def test_a_frame_without_the_columns_says_which() -> None:
-    with pytest.raises(InputError, match="labels: none of doc_id, .* is among the columns query_id, foo"):
+    with pytest.raises(InputError, match=r"labels: none of doc_id, .* is among the columns query_id, foo"):
         evaluate({"q": ["a"]}, pd.DataFrame({"query_id": ["q"], "foo": ["a"]}))
 
 
