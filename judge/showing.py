@@ -10,7 +10,7 @@ from typing import Any
 from judge.cases import Case
 from judge.errors import UsageError
 from judge.report.page import Section, figure
-from judge.runs import cases_of, read_lines, rows
+from judge.runs import cases_of, manifest, read_lines, rows
 
 
 def opened(run: Path, case_id: str, rubrics: list[str]) -> dict[str, Any]:
@@ -18,6 +18,7 @@ def opened(run: Path, case_id: str, rubrics: list[str]) -> dict[str, Any]:
 
     Raises UsageError for a case or rubric that the run does not have, with the nearest ids.
     """
+    manifest(run)
     case = next((case for case in cases_of(run) if case.id == case_id), None)
     lines = [row for row in rows(run) if row["case_id"] == case_id and (not rubrics or row["rubric"] in rubrics)]
     if case is None and not lines:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from judge.cli import model, runs
+from judge.cli import model, retrieval, rubrics, runs
+from judge.cli.demo import demo
 from judge.cli.score import score
 from judge.errors import JudgeError
 
@@ -46,10 +47,21 @@ def _group(name: str, help: str, **verbs: Callable[..., None]) -> None:
     app.add_typer(group, name=name)
 
 
+app.command("demo")(demo)
 app.command("score")(score)
 app.command("show")(runs.show)
 app.command("export")(runs.export)
 app.command("doctor")(runs.doctor)
+app.command("retrieval")(retrieval.retrieval)
+_group(
+    "rubrics",
+    "Bundled rubrics and your own.",
+    list=rubrics.list_rubrics,
+    show=rubrics.show_rubric,
+    check=rubrics.check_rubrics,
+    new=rubrics.new_rubric,
+)
+_group("dataset", "Work on case files.", relabel=retrieval.relabel)
 _group("model", "The embedded model on this machine.", pull=model.pull, list=model.list_models)
 
 

@@ -85,7 +85,8 @@ def _rubric(name: str, found: Mapping[str, Any]) -> Section:
 def _bars(histogram: Mapping[str, int]) -> str:
     blocks = " ▁▂▃▄▅▆▇█"
     top = max(histogram.values(), default=0)
-    return "  ".join(f"{level} {blocks[round(8 * n / top) if top else 0]} {n}" for level, n in histogram.items())
+    shown = {level: n for level, n in histogram.items() if n} if len(histogram) > 7 else histogram
+    return "  ".join(f"{level} {blocks[round(8 * n / top) if top else 0]} {n}" for level, n in shown.items())
 
 
 def _weakest(run: Path) -> list[Section]:

@@ -1,0 +1,94 @@
+"""The demo: a dozen bundled cases scored by the embedded judge, its successes, its failures and what is known of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from judge import examples
+from judge.report.page import Section, brief, figure
+from judge.report.scores import weak_point
+from judge.runs import rows
+
+RUBRICS = ("faithfulness", "citation_accuracy", "completeness", "answer_relevance")
+SHORT = ("faithful", "cited", "complete", "relevant")
+FAILURE = "ex-50"
+MEASURED = (
+    ("OpenQA-eval, 84 answers", "answer_correctness", "kappa .48, AUC .79", "GPT-4: kappa .64; token F1: kappa .45"),
+    ("mtrag, 23 long answers, three raters", "faithfulness", "kappa .30, AUC .69", "word overlap: kappa .49, AUC .96"),
+    ("mtrag, 24 answers", "answer_relevance", "kappa .34, AUC .76", "no lexical measure above chance"),
+    ("FaithBench, 26 hard summaries", "faithfulness", "kappa -.15, AUC .55: chance", "word overlap: AUC .65"),
+)
+
+
+def demo_cases() -> list[dict[str, Any]]:
+    """The dozen cases, in the order in which they are shown."""
+    with examples.cases_path().open(encoding="utf-8") as file:
+        found = {row["id"]: row for row in map(json.loads, file)}
+    return [found[name] for name in examples.DEMO_IDS]
+
+
+def sections(run: Path) -> list[Section]:
+    """The page after the scores: case by case beside the lexical twin, the weakest, one failure, what was measured."""
+    lines = {(row["case_id"], row["rubric"]): row for row in rows(run)}
+    return [_table(lines), _weakest(lines), _failure(lines), _measured()]
+
+
+def _table(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
+    body = []
+    for case in demo_cases():
+        cells = [_cell(lines.get((case["id"], rubric)), case["labels"].get(rubric)) for rubric in RUBRICS]
+        body.append([case["id"], ", ".join(case["tags"]).replace("_", " "), *cells])
+    notes = [
+        "a cell: P(good) of the judge / overlap (the free lexical twin, no model) / the authors' mark from 1 to 5",
+        "x marks a judge on the other side of its threshold than the authors; their marks are no human study",
+        "relevant (answer_relevance) is marked calibrate first: the small judge is not safe there, see below",
+    ]
+    return Section("Case by case", ["case", "planted", *SHORT], body, notes)
+
+
+def _cell(row: Mapping[str, Any] | None, label: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "not judged"
+    if row["status"] != "scored":
+        return (row["reason"] or row["status"]).replace("_", " ")
+    mark = next(iter(label.values()), None) if label else None
+    wrong = mark is not None and row["passed"] != (mark >= 4)
+    twin = figure(row["details"].get("overlap"))
+    return f"{row['normalized']:.2f} / {twin} / {mark or '–'}{' x' if wrong else ''}"
+
+
+def _weakest(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
+    faithful = [row for (_, rubric), row in lines.items() if rubric == RUBRICS[0] and row["status"] == "scored"]
+    if not faithful:
+        return Section("Weakest case", notes=["no case has a faithfulness score"])
+    worst = min(faithful, key=lambda row: row["normalized"])
+    case = next(case for case in demo_cases() if case["id"] == worst["case_id"])
+    notes = [f"question: {brief(case['question'], 120)}", f"answer: {brief(case['answer'], 160)}", weak_point(worst)]
+    reason = case["metadata"]["label_reasons"].get(RUBRICS[0])
+    return Section(f"Weakest case: {case['id']}", notes=[*notes, *([f"the authors: {reason}"] if reason else [])])
+
+
+def _failure(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
+    case = next(case for case in demo_cases() if case["id"] == FAILURE)
+    row = lines.get((FAILURE, RUBRICS[0]))
+    said = "was not scored" if row is None or row["status"] != "scored" else f"gives it {row['normalized']:.2f}"
+    verdict = "and passes it" if row is not None and row["passed"] else "and fails it this time"
+    notes = [
+        f"passage: {brief(case['contexts'][0]['text'], 220)}",
+        f"answer: {brief(case['answer'], 160)}",
+        f"the two colours are swapped, so the right mark is 1; the judge {said} {verdict}",
+        "chosen on purpose among ten alterations: small judges miss swapped words. Read the passages where it matters",
+    ]
+    return Section(f"A failure of this judge: {FAILURE}", notes=notes)
+
+
+def _measured() -> Section:
+    notes = [
+        "embedded 1.5B judge: indicative; it replaces neither a large judge nor people. Calibrate it on your labels",
+        "not safe against answers that talk to the judge: off-topic answers of that kind pass answer_relevance",
+    ]
+    columns = ["people's labels", "rubric", "this judge at 0.5", "beside it"]
+    return Section("What was measured on labels by people", columns, MEASURED, notes)
