@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, FloatArray, cluster_codes, mean, normal_quantile, present
+from calibration.values import Values
 
 EXACT_UNITS = 16
 SIGNS_AT_ONCE = 4_000_000
@@ -179,3 +180,31 @@ def paired(
         mde=minimal_detectable_effect(difference.se, level=level) if difference.se else None,
         n_pairs=len(left),
     )
+
+
+def paired_values(
+    a: Values, b: Values, *, bounds: tuple[float, float] | None = None, seed: int = 0
+) -> tuple[Comparison, dict[str, list[str]]]:
+    """Compare two files of values joined on item, and the items that only one of them has.
+
+    The cluster of an item must be the same in both files when both name it.
+    """
+    shared = [item for item in a.numbers if item in b.numbers]
+    unmatched = {
+        "a": [item for item in a.numbers if item not in b.numbers],
+        "b": [item for item in b.numbers if item not in a.numbers],
+    }
+    if not shared:
+        raise CalibrationError(
+            f"no item is in both files: {len(unmatched['a'])} only in a, {len(unmatched['b'])} only in b; check the ids"
+        )
+    if a.clusters is not None and b.clusters is not None:
+        moved = [item for item in shared if a.clusters[item] != b.clusters[item]]
+        if moved:
+            raise CalibrationError(
+                f"item {moved[0]} is in cluster {a.clusters[moved[0]]!r} in a and {b.clusters[moved[0]]!r} in b"
+            )
+    source = a.clusters if a.clusters is not None else b.clusters
+    clusters = None if source is None else [source[item] for item in shared]
+    left, right = ([values.numbers[item] for item in shared] for values in (a, b))
+    return paired(left, right, clusters=clusters, bounds=bounds, seed=seed), unmatched

@@ -57,7 +57,7 @@ def coincidences(
 def _unit_coincidences(votes: npt.NDArray[np.int64]) -> FloatArray:
     pairs = votes[:, :, None] * votes[:, None, :] - votes[:, :, None] * np.eye(votes.shape[1])
     per_unit: FloatArray = pairs / (votes.sum(axis=1) - 1)[:, None, None]
-    return per_unit.reshape(len(votes), -1)
+    return per_unit.reshape(len(votes), votes.shape[1] ** 2)
 
 
 def krippendorff_alpha(

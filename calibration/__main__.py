@@ -1,0 +1,113 @@
+"""Statistics on spreadsheets: `python -m calibration agreement|correct|compare|budget|pairwise`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from calibration.errors import CalibrationError
+
+
+def agreement(options: argparse.Namespace) -> dict[str, Any]:
+    from calibration.agreement import agreement as page
+    from calibration.ratings import read_ratings
+
+    humans = [name.strip() for name in options.human.split(",")] if options.human else None
+    raters = [options.judge or "judge", *humans] if humans else None
+    ratings = read_ratings(options.ratings, scale=_scale(options), raters=raters, item=options.item)
+    return page(ratings, judge=options.judge, humans=humans, seed=options.seed).to_dict()
+
+
+def correct(options: argparse.Namespace) -> dict[str, Any]:
+    from calibration.correction import correct as corrected
+    from calibration.values import read_values
+
+    scale = _scale(options)
+    judged = read_values(options.judged, "score", scale=scale)
+    labels = read_values(options.labels, "label", scale=scale)
+    bounds = None if scale is None else (float(scale.values[0]), float(scale.values[-1]))
+    return corrected(judged.numbers, labels.numbers, design=options.label_design, bounds=bounds).to_dict()
+
+
+def compare(options: argparse.Namespace) -> dict[str, Any]:
+    from calibration.agreement import as_json
+    from calibration.compare import paired_values
+    from calibration.values import read_values
+
+    scale = _scale(options)
+    bounds = None if scale is None else (float(scale.values[0]), float(scale.values[-1]))
+    a, b = (read_values(path, "value", scale=scale) for path in (options.a, options.b))
+    comparison, unmatched = paired_values(a, b, bounds=bounds, seed=options.seed)
+    document: dict[str, Any] = as_json(comparison)
+    return document | {"unmatched": unmatched}
+
+
+def budget(options: argparse.Namespace) -> dict[str, Any]:
+    from calibration.budget import labels_for_kappa
+
+    return {"labels_needed": labels_for_kappa(options.kappa, options.half_width, options.prevalence)}
+
+
+def _scale(options: argparse.Namespace) -> Any:
+    from calibration.ratings import declare_scale
+
+    return declare_scale(options.scale, getattr(options, "level", "ordinal")) if options.scale else None
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="python -m calibration", description=__doc__)
+    verbs = root.add_subparsers(dest="verb", required=True, metavar="agreement|correct|compare|budget|pairwise")
+
+    one = verbs.add_parser("agreement", help="does the judge agree with people, and how sure is that")
+    one.add_argument("ratings", help="CSV: item,rater,label[,cluster][,slice], or one column per rater")
+    one.add_argument("--judge", help="the judge's rater or column (default: judge)")
+    one.add_argument("--human", help="the humans, comma-separated (default: all others)")
+    one.add_argument("--item", default="item", help="the id column of a wide table")
+    one.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
+
+    two = verbs.add_parser("correct", help="the mean that people would have given")
+    two.add_argument("--judged", required=True, help="CSV: item,score")
+    two.add_argument("--labels", required=True, help="CSV: item,label on the same scale")
+    designs = ("random", "stratified", "propensity", "external", "unknown")
+    two.add_argument("--label-design", required=True, choices=designs, help="how the labelled items were chosen")
+
+    three = verbs.add_parser("compare", help="two systems on the same items, a minus b")
+    three.add_argument("a", help="CSV: item,value[,cluster]")
+    three.add_argument("b", help="CSV: item,value[,cluster]")
+
+    four = verbs.add_parser("budget", help="labels needed for a kappa interval of a given width")
+    four.add_argument("--kappa", type=float, required=True, help="the kappa expected")
+    four.add_argument("--half-width", type=float, required=True)
+    four.add_argument("--prevalence", type=float, required=True, help="share of the positive label")
+
+    for verb in (one, two, three):
+        verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")
+        verb.add_argument("--seed", type=int, default=0, help="seed of the resampling (default 0)")
+    for verb, run in ((one, agreement), (two, correct), (three, compare), (four, budget)):
+        verb.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        verb.set_defaults(run=run)
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 done, 2 bad input or usage."""
+    options = parser().parse_args(arguments)
+    try:
+        document = options.run(options)
+    except CalibrationError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(document, allow_nan=False, ensure_ascii=False))
+    else:
+        from calibration.display import lines
+
+        print("\n".join(lines(document)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

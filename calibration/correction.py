@@ -1,0 +1,246 @@
+"""From the judge's mean to the mean that people would have given, by the method that the label design allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibration.budget import labels_for_variance
+from calibration.errors import CalibrationError
+from calibration.estimate import Estimate, FloatArray, mean, present, proportion, t_quantile
+from calibration.rogan_gladen import rogan_gladen, variance_parts
+
+TUNE_FROM = 20
+VERDICT_FROM = 30
+FEW_DISAGREEMENTS = 5
+
+VALID_WHEN = {
+    "random": "valid when the labelled items are a random sample of the judged ones, whatever errors the judge makes",
+    "external": "valid when the judge errs on these items as often as on the labelled ones, for each true class",
+}
+REFUSED = {
+    "unknown": "how the labels were chosen is not stated; agreement can be reported, a corrected mean cannot",
+    "stratified": "labels drawn per stratum need the weighted estimator, which is not in this release",
+    "propensity": "labels drawn with unequal probabilities need the weighted estimator, which is not in this release",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """The judge's own mean, the corrected mean, the mean of the labels alone, and what the labels were worth."""
+
+    method: str
+    naive: Estimate
+    corrected: Estimate
+    human_only: Estimate
+    lam: float | None
+    effective_n: float | None
+    labels_to_halve_ci: int | None
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types under the names of the contract (`lam` is `lambda` there)."""
+        return {
+            "method": self.method, "naive": self.naive.to_dict(), "corrected": self.corrected.to_dict(),
+            "human_only": self.human_only.to_dict(), "lambda": self.lam, "effective_n": self.effective_n,
+            "labels_to_halve_ci": self.labels_to_halve_ci, "warnings": list(self.warnings),
+        }  # fmt: skip
+
+
+def correct(
+    scores: Mapping[str, float | None],
+    labels: Mapping[str, float | None],
+    *,
+    design: str,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+) -> Correction:
+    """Correct the mean of judge scores (item -> score) with human labels (item -> label) on the same scale.
+
+    `design` says how the labelled items were chosen. `random`: a random sample of the judged items, gives PPI++.
+    `external`: other items, scored by the same judge; binary only, gives Rogan-Gladen for the judged items without a
+    label. Anything else is refused with the reason. Labels of items without a score are left out and counted; None
+    is a missing score or label. Without `bounds` only scores of 0 and 1 have a known scale.
+    """
+    if design not in VALID_WHEN:
+        rule = REFUSED.get(design, "the designs are random and external")
+        raise CalibrationError(f"label design {design!r}: {rule}; state --label-design random or external if it is so")
+    scored = {item: score for item, score in scores.items() if score is not None}
+    given = {item: label for item, label in labels.items() if label is not None}
+    shared = [item for item in given if item in scored]
+    if not shared:
+        raise CalibrationError(
+            f"none of the {len(given)} labelled items is among the {len(scored)} judged ones: check the ids"
+        )
+    y = present([given[item] for item in shared], "label")[0]
+    f = present([scored[item] for item in shared], "score")[0]
+    rest = present([score for item, score in scored.items() if item not in given], "score")[0]
+    _same_scale(np.concatenate([f, rest]), y, bounds)
+    if bounds is None and all(_binary(values) for values in (y, f, rest)):
+        bounds = (0.0, 1.0)
+    found = _external(y, f, rest, level) if design == "external" else ppi(y, f, rest, bounds=bounds, level=level)
+    lost = len(given) - len(shared)
+    return replace(found, warnings=(*found.warnings, f"labels_without_score: {lost}")) if lost else found
+
+
+def _same_scale(scores: FloatArray, labels: FloatArray, bounds: tuple[float, float] | None) -> None:
+    for name, values in (("scores", scores), ("labels", labels)):
+        low, high = bounds or (-math.inf, math.inf)
+        outside = values[(values < low) | (values > high)]
+        if len(outside):
+            raise CalibrationError(f"{name} hold {outside[0]:g}, outside the scale {low:g}..{high:g}")
+    if bounds is None and (scores.max() <= 1) != (labels.max() <= 1) and min(scores.min(), labels.min()) >= 0:
+        raise CalibrationError(
+            f"scores reach {scores.max():g} and labels {labels.max():g}: they seem to be on different scales; "
+            "bring both to one scale, or declare it with --scale if they are"
+        )
+
+
+def _binary(values: FloatArray) -> bool:
+    return bool(np.isin(values, (0.0, 1.0)).all())
+
+
+def _plain_mean(values: FloatArray, bounds: tuple[float, float] | None, level: float) -> Estimate:
+    if bounds == (0.0, 1.0) and _binary(values):
+        return proportion(int(values.sum()), len(values), level=level)
+    return mean(values, level=level, bounds=bounds)
+
+
+def tuned_lambda(labels: FloatArray, judged: FloatArray, unlabelled: FloatArray) -> float:
+    """How far to trust the judge, 0..1: Cov(Y, f) / ((1 + n / N) Var f). Angelopoulos, Duchi and Zrnic 2023."""
+    spread = np.concatenate([judged, unlabelled]).var(ddof=1)
+    if spread == 0:
+        return 0.0
+    covariance = np.mean((labels - labels.mean()) * (judged - judged.mean()))
+    return float(np.clip(covariance / ((1 + len(labels) / len(unlabelled)) * spread), 0, 1))
+
+
+def ppi_se(
+    labels: FloatArray, judged: FloatArray, unlabelled: FloatArray, lam: float, *, ddof: int = 1
+) -> float:
+    """Standard error of lam mean(f~) + mean(Y - lam f)."""
+    residual = (labels - lam * judged).var(ddof=ddof) / len(labels)
+    return math.sqrt(residual + (lam**2 * unlabelled.var(ddof=ddof) / len(unlabelled) if lam else 0.0))
+
+
+def ppi(
+    labels: Sequence[float] | npt.NDArray[Any],
+    judged: Sequence[float] | npt.NDArray[Any],
+    unlabelled: Sequence[float] | npt.NDArray[Any],
+    *,
+    lam: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+) -> Correction:
+    """PPI++: the mean label in the population from n labelled items and N further judged ones.
+
+    `labels` and `judged` belong to the same n items, `unlabelled` are judge scores of the others. theta =
+    lam mean(f~) + mean(Y - lam f), t interval with n - 1 df and ddof 1; lam is tuned from 20 labels on, else 0, unless
+    given. Labels alone (method `human_only`) when nothing else is judged, the judge is constant, or judge and people
+    differ by a constant, where the error of the correction cannot be seen. Bounds may leave the scale.
+    """
+    y, f, rest = present(labels, "labels")[0], present(judged, "judged")[0], present(unlabelled, "unlabelled")[0]
+    if len(y) != len(f):
+        raise CalibrationError(f"labels has {len(y)} entries and judged {len(f)}: both belong to the same items")
+    if len(y) == 0:
+        raise CalibrationError("there are no labels: a correction needs labelled items")
+    n, everything = len(y), np.concatenate([f, rest])
+    naive = _plain_mean(everything, bounds, level)
+    human_only = _plain_mean(y, bounds, level)
+    warnings: tuple[str, ...] = (f"fewer_than_{VERDICT_FROM}_labels: {n}",) if n < VERDICT_FROM else ()
+    if lam is None and n < TUNE_FROM:
+        warnings += (f"too_few_labels_to_tune: {n}",)
+    disagreements = int((y != f).sum())
+    if _binary(y) and _binary(f) and 0 < disagreements < FEW_DISAGREEMENTS:
+        warnings += (f"few_disagreements: {disagreements}",)
+    if not len(rest):
+        return _human_only(naive, human_only, (*warnings, "no_unlabelled_items"))
+    if np.ptp(everything) == 0:
+        return _human_only(naive, human_only, (*warnings, "judge_constant"))
+    trust = lam if lam is not None else tuned_lambda(y, f, rest) if n >= TUNE_FROM else 0.0
+    if np.ptp(y - f) == 0 or np.ptp(y - trust * f) == 0:
+        return _human_only(naive, human_only, (*warnings, "zero_residual_variance"))
+    value = trust * float(rest.mean()) + float((y - trust * f).mean())
+    se = ppi_se(y, f, rest, trust)
+    half = t_quantile(level, n - 1) * se
+    alone = float(y.std(ddof=1)) / math.sqrt(n)
+    corrected = Estimate(
+        value=value, se=se, ci_low=value - half, ci_high=value + half, level=level, method="ppi++_t", n=n
+    )
+    return Correction(
+        method="ppi++", naive=naive, corrected=corrected, human_only=human_only, lam=trust,
+        effective_n=n * (alone / se) ** 2, labels_to_halve_ci=_labels_to_halve(y, f, len(rest), se), warnings=warnings,
+    )  # fmt: skip
+
+
+def _human_only(naive: Estimate, human_only: Estimate, warnings: tuple[str, ...]) -> Correction:
+    n = human_only.n
+    return Correction(
+        method="human_only", naive=naive, corrected=human_only, human_only=human_only, lam=0.0,
+        effective_n=float(n), labels_to_halve_ci=4 * n, warnings=warnings,
+    )  # fmt: skip
+
+
+def _labels_to_halve(labels: FloatArray, judged: FloatArray, n_judged: int, se: float) -> int:
+    """Labels in all that halve the interval, with the judge as good as on the labels and as many judged items."""
+    sd, n = float(labels.std(ddof=1)), len(labels)
+    rho = 0.0 if np.ptp(judged) == 0 or sd == 0 else float(np.corrcoef(labels, judged)[0, 1])
+    return max(n + 1, labels_for_variance(se**2 / 4, sd, max(rho, 0.0), n_judged))
+
+
+def ppi_difference(
+    labels: tuple[Sequence[float], Sequence[float]],
+    judged: tuple[Sequence[float], Sequence[float]],
+    unlabelled: tuple[Sequence[float], Sequence[float]],
+    *,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+) -> Correction:
+    """PPI++ of system A minus system B on the same items: one correction of the differences, not two intervals.
+
+    Each argument is (values of A, values of B) in the same item order; `bounds` are the ends of the score scale.
+    """
+    span = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    pairs = {"labels": labels, "judged": judged, "unlabelled": unlabelled}
+    for name, (a, b) in pairs.items():
+        if len(a) != len(b):
+            raise CalibrationError(f"{name} has {len(a)} values of A and {len(b)} of B: give both on the same items")
+    y, f, rest = (present(a, name)[0] - present(b, name)[0] for name, (a, b) in pairs.items())
+    return ppi(y, f, rest, bounds=span, level=level)
+
+
+def _external(labels: FloatArray, judged: FloatArray, evaluated: FloatArray, level: float) -> Correction:
+    if not (_binary(labels) and _binary(judged) and _binary(evaluated)):
+        raise CalibrationError(
+            "label design 'external' needs scores and labels of 0 and 1: labels of other items cannot "
+            "correct graded scores; label a random sample of these"
+        )
+    if len(evaluated) == 0:
+        raise CalibrationError(
+            "every judged item is labelled: with design 'external' the judged file also holds the items to correct"
+        )
+    n, passes = len(evaluated), int(evaluated.sum())
+    m1, m0 = int(labels.sum()), int((1 - labels).sum())
+    sensitivity = float(judged[labels == 1].mean()) if m1 else 0.0
+    specificity = float(1 - judged[labels == 0].mean()) if m0 else 0.0
+    rates: dict[str, Any] = {"specificity": specificity, "m0": m0, "sensitivity": sensitivity, "m1": m1}
+    corrected = rogan_gladen(passes / n, n, **rates, level=level)
+    warnings = tuple(f"few_labels_of_a_class: {count}" for count in (m0, m1) if count < VERDICT_FROM)
+    effective = to_halve = None
+    if corrected.value is not None and corrected.se:
+        judge_part, label_part = variance_parts(corrected.value, passes / n, n, **rates)
+        target = (judge_part + label_part) / 4
+        spread = corrected.value * (1 - corrected.value)
+        effective = spread / corrected.se**2 if spread > 0 else None
+        to_halve = math.ceil((m0 + m1) * label_part / (target - judge_part)) if target > judge_part else None
+        warnings += ("more_judged_items_needed",) if to_halve is None else ()
+    return Correction(
+        method="rogan_gladen", naive=proportion(passes, n, level=level), corrected=corrected,
+        human_only=proportion(m1, m0 + m1, level=level), lam=None, effective_n=effective,
+        labels_to_halve_ci=to_halve, warnings=warnings + corrected.warnings,
+    )  # fmt: skip
