@@ -32,7 +32,8 @@ _PROTECTED = re.compile(
     r"|\$\$.+?\$\$|\$(?=[^\s$])[^$\n]*?(?<=[^\s\\$])\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]",  # maths; "$5 and $10" is not
     re.DOTALL,
 )
-_MARKS_AFTER = re.compile(r"(?:[ \t]*(?:\[\^?[\w.:,;\- –]{1,40}\](?![(:])|【[^】\n]{1,40}】|<sup>[^<]{1,20}</sup>))+")
+_MARKS = r"(?:[ \t]*(?:\[\^?[\w.:,;\- –]{1,40}\](?![(:])|【[^】\n]{1,40}】|<sup>[^<]{1,20}</sup>))+"
+_MARKS_AFTER = re.compile(rf"{_MARKS}|[ \t]*\n{_MARKS}[ \t]*(?=\n|$)")  # on the same line, or alone on the next
 _CANDIDATE = re.compile(r"[.!?…؟۔।。！？｡\n\r]")
 _EVENT = re.compile(
     r"(?P<stop>[.!?…؟۔।]+[\"'”’»)\]*_]*(?=\s|$|\[|【|<)|[。！？｡]+[」』”’）】]*)"
@@ -162,7 +163,7 @@ _NUMERAL = re.compile(r"\d+(?:[.,]\d+)*")
 _EDGES = " '.,;:!?。，；：-"
 _NEAR_COVER = 0.93
 _NEAR_LIMIT = 600
-_SMALL_WORDS = words("the a an of to in on at is are was were and that which its this el la los las de le les der die") | {""}
+_SMALL_WORDS = words("the a an of to in on at is are was were and that which its this el la los de le les der") | {""}
 _LATE_IN_UNICODE = "\u0530"
 
 

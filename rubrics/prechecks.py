@@ -18,7 +18,7 @@ _NEGATED = re.compile(
     r"\b(?:not?|never|none|neither|nor|cannot|without|except|\w+n't|nicht|kein\w*|nie|nunca|jamás|sin|ne|pas|jamais|sans|não|nem"
     r"|niet|geen|non|mai|senza|before|after|over|under|above|below|about|around|almost|nearly|roughly|approximately|only"
     r"|less|more|fewer|least|most|up to|until|since|between|or|unless|if|perhaps|maybe|possibly|probably|allegedly)\b"
-    r"|[不没沒無无未]|не|нет|لا|لم|ليس"
+    r"|[不没沒無无未<>~≈±≤≥]|не|нет|لا|لم|ليس"
 )
 _ARTICLES = re.compile(r"\b(?:the|an?|el|la|los|las|le|les|der|die|das|het|de)\b")
 _TOKEN = re.compile(r"(?:(?<!\S)-)?[^\W_]+(?:[.,:/-]\d+)*|[^\w\s.,;:!?'()\[\]-]")  # signs such as € or < count

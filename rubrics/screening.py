@@ -113,7 +113,7 @@ def degenerate(answer: str | None) -> Literal["empty", "punctuation", "opener"] 
         return "empty"
     if not any(character.isalnum() for character in text):
         return "punctuation"
-    return "opener" if _OPENER.fullmatch(text.strip(" *#_:.!-—…\n")) else None
+    return "opener" if _OPENER.fullmatch(text.strip(" *#_:：.!-—…\n")) else None
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
