@@ -8,7 +8,7 @@ import random
 import re
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from judge.llm.client import Client
 from judge.pointwise import Mode
 from judge.report import scores
 from judge.runs import Run, write_json
-from judge.scoring import Forecast, Job, Watcher, forecast, make_budget, score_run, suited
+from judge.scoring import Forecast, Job, Watcher, forecast, make_budget, plans, score_run, suited
 from rubrics.model import Layout, Rubric
 
 
@@ -90,7 +90,7 @@ def score(
     `options`: the fields of `Options`. Works in notebooks and under a running event loop; Ctrl-C once finishes what is
     in flight. Raises UsageError or InputError before anything is spent, ProviderStop when the provider refuses all.
     """
-    chosen = _options(rubrics, model, options)
+    chosen = options_of(rubrics, model, options)
     stop = Stop()
     return run(score_options(cases, chosen, stop=stop), stop)
 
@@ -99,7 +99,7 @@ async def score_async(
     cases: Any, rubrics: str | Sequence[str] = ("faithfulness",), model: str | None = None, **options: Any
 ) -> Result:
     """`score` for programs that are asynchronous themselves; same core, same arguments."""
-    work = submit(score_options(cases, _options(rubrics, model, options), stop=Stop()))
+    work = submit(score_options(cases, options_of(rubrics, model, options), stop=Stop()))
     return await asyncio.wrap_future(work)
 
 
@@ -110,7 +110,7 @@ async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Wa
     with Run(out) as archive:
         fresh = out / "cases.jsonl.new"
         data = take_cases(cases, options, fresh)
-        client, secret = _client(resolved.spec, options, archive.manifest.get("resolved"))
+        client, secret = open_client(resolved.spec, options, archive.manifest.get("resolved"))
         try:
             client.budget = make_budget(options.max_cost, client)
             job = _begin(archive, resolved, options, data, client, secret)
@@ -133,21 +133,22 @@ def forecast_options(cases: Any, options: Options) -> Forecast:
         take_cases(cases, options, copy)
         if options.out is not None and (options.out / "run.json").exists():
             with Run(options.out) as archive:
-                client, _ = _client(resolved.spec, options, archive.manifest.get("resolved"))
+                client, _ = open_client(resolved.spec, options, archive.manifest.get("resolved"))
                 job = _job(resolved, options, bytes.fromhex(archive.manifest["secret"]))
-                return forecast(job, copy, client, archive)
-        client, secret = _client(resolved.spec, options, None)
-        return forecast(_job(resolved, options, secret), copy, client)
+                return forecast((p.requests for p in plans(job, copy, client)), client, archive)
+        client, secret = open_client(resolved.spec, options, None)
+        job = _job(resolved, options, secret)
+        return forecast((p.requests for p in plans(job, copy, client)), client)
 
 
-def resolve(options: Options) -> Resolved:
-    """Judge, mode and rubrics of an invocation; refuses what cannot work together."""
+def resolve(options: Options, suit: Callable[[Sequence[Rubric], Mode, bool], None] = suited) -> Resolved:
+    """Judge, mode and rubrics of an invocation; refuses what cannot work together (`suit`: the rubrics)."""
     spec = find_judge(options.model, options.config).override(
         concurrency=options.concurrency, api_base=options.api_base, timeout=options.timeout
     )
     mode: Mode = options.mode or ("quick" if spec.is_local else "full")
     chosen = tuple(rubric_files.load(name, options.rubrics_dir) for name in dict.fromkeys(options.rubrics))
-    suited(chosen, mode, spec.is_local)
+    suit(chosen, mode, spec.is_local)
     for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
         if value is not None and value < 1:
             raise UsageError(f"--{name} {value}: must be 1 or more")
@@ -188,20 +189,27 @@ def self_preference(judge: str, generated_by: str | None) -> list[str]:
 
 
 def _begin(archive: Run, resolved: Resolved, options: Options, data: Normalised, client: Client, secret: bytes) -> Job:
+    secret = begin(archive, resolved, options, client, secret, dataset={"n": data.n, "fingerprint": data.fingerprint})
+    return _job(resolved, options, secret)
+
+
+def begin(archive: Run, resolved: Resolved, options: Options, client: Client, secret: bytes, **more: Any) -> bytes:
+    """Writes the settings of this invocation, and `more`, into run.json; returns the secret the run was begun with."""
     secret = bytes.fromhex(archive.manifest.get("secret", secret.hex()))
     archive.begin(
         client.identity(resolved.mode, options.layout),
         secret=secret.hex(),
-        dataset={"n": data.n, "fingerprint": data.fingerprint},
+        **more,
         rubrics={**archive.manifest.get("rubrics", {}), **{r.id: r.model_dump(mode="json") for r in resolved.rubrics}},
         repeats=max(options.repeats, archive.manifest.get("repeats", 1)),
         options=_plain(options),
         packages=_versions(),
     )
-    return _job(resolved, options, secret)
+    return secret
 
 
-def _client(spec: JudgeSpec, options: Options, resolved: dict[str, Any] | None) -> tuple[Client, bytes]:
+def open_client(spec: JudgeSpec, options: Options, resolved: dict[str, Any] | None) -> tuple[Client, bytes]:
+    """A client with its cache, and the secret that its block marks are made with."""
     if options.cache is False:
         return Client(spec, cache=None, resolved=resolved), secrets.token_bytes(32)
     cache = ReplyCache(options.cache if isinstance(options.cache, Path) else None)
@@ -224,7 +232,8 @@ def _said(data: Normalised) -> list[str]:
     return [*([data.note] if data.note else []), *data.warnings]
 
 
-def _options(rubrics: str | Sequence[str], model: str | None, options: dict[str, Any]) -> Options:
+def options_of(rubrics: str | Sequence[str], model: str | None, options: dict[str, Any]) -> Options:
+    """Keyword arguments of a Python caller as Options; UsageError for a name that is none."""
     names = rubrics.split(",") if isinstance(rubrics, str) else list(rubrics)
     for name in ("out", "config"):
         if options.get(name) is not None:
@@ -239,9 +248,7 @@ def _options(rubrics: str | Sequence[str], model: str | None, options: dict[str,
 
 def _choice(spec: JudgeSpec) -> list[str]:
     if spec.source == "fallback":
-        return [
-            "no --model and no default in judge.toml: judging with the small embedded model (local); calibrate it"
-        ]
+        return ["no --model and no default in judge.toml: judging with the small embedded model (local); calibrate it"]
     return []
 
 

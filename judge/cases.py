@@ -220,7 +220,7 @@ def _told(opened: Source, notes: list[str] | None) -> Iterator[Case]:
         say(text)
 
 
-def _checked_cases(opened: Source) -> Iterator[Case]:
+def _checked_cases(opened: Source, per_system: bool = False) -> Iterator[Case]:
     """Valid cases with unique ids; at the end the warnings of the source are complete, or InputError lists bad rows."""
     problems: list[str] = []
     first_at: dict[int, int] = {}
@@ -235,9 +235,10 @@ def _checked_cases(opened: Source) -> Iterator[Case]:
         if not row.data.get("id"):
             missing += 1
             made = _numbered(made, first_at, copies)
-        key = hash(made.id)
+        key = hash((made.id, made.system) if per_system else made.id)
         if key in first_at:
-            rule = f"used before at {opened.place(first_at[key])}; ids are unique, rename one"
+            within = f" within system {shown(made.system)}" if per_system else ""
+            rule = f"used before at {opened.place(first_at[key])}; ids are unique{within}, rename one"
             problems.append(f"{opened.place(row.at)} id: {shown(made.id)}, {rule}")
             continue
         first_at[key] = row.at
@@ -286,11 +287,17 @@ class Normalised:
 
 
 def normalise(
-    source: Any, destination: str | Path, format: str | None = None, map: Mapping[str, str] | None = None
+    source: Any,
+    destination: str | Path,
+    format: str | None = None,
+    map: Mapping[str, str] | None = None,
+    *,
+    per_system: bool = False,
 ) -> Normalised:
     """Read `source` once, check every row, and write the canonical JSONL copy (mode 0600, atomically).
 
-    Raises InputError that lists all bad rows; `destination` is then untouched. `load_normalised` reads the copy.
+    `per_system`: an id may occur once for each `system`. Raises InputError that lists all bad rows; `destination` is
+    then untouched. `load_normalised` reads the copy.
     """
     destination = Path(destination)
     opened = open_source(source, format, dict(map or {}))
@@ -298,7 +305,7 @@ def normalise(
     handle, temporary = tempfile.mkstemp(prefix=f".{destination.name}.", dir=destination.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            for case in _checked_cases(opened):
+            for case in _checked_cases(opened, per_system):
                 line = case.model_dump_json(exclude_defaults=True).encode() + b"\n"
                 digest.update(line)
                 file.write(line)

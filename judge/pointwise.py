@@ -58,7 +58,6 @@ class Judgment:
 
     def to_row(self) -> dict[str, Any]:
         task, outcome, replies = self.plan.task, self.outcome, self.replies
-        costs = [reply.cost_usd for reply in replies]
         return {
             "case_id": task.case.id,
             "rubric": task.rubric.id,
@@ -82,11 +81,7 @@ class Judgment:
             "rationale": outcome.rationale,
             "reason": outcome.reason,
             "error_kind": outcome.error_kind,
-            "usage": {
-                name: sum(reply.usage.get(name) or 0 for reply in replies)
-                for name in ("input_tokens", "output_tokens", "reasoning_tokens")
-            },
-            "cost_usd": None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost),
+            **spent(replies),
             "cached": bool(replies) and all(reply.cached for reply in replies),
             "http_calls": sum(len(reply.http_calls) for reply in replies),
             "latency_s": round(sum(reply.latency_s for reply in replies), 4),
@@ -110,16 +105,16 @@ def plan(task: Task, client: Keys, *, mode: Mode, secret: bytes, layout: Layout 
     outcome = rubrics.precheck(rubric, case, mode)
     if outcome is not None:
         made = f"precheck:{rubric.rubric_hash}:{mode}:{case.content_hash()}"
-        return Plan(task, _sha256(made), outcome=outcome)
+        return Plan(task, sha256(made), outcome=outcome)
     if mode == "full":
         prompt = rubrics.render(rubric, case, secret=secret, layout=layout)
-        request = _request(prompt, task.repeat)
+        request = request_of(prompt, task.repeat)
         return Plan(task, client.key(request), prompt=prompt, requests=(request,))
     units = tuple(rubrics.render_quick(rubric, case))
-    requests = tuple(_request(unit.prompt, task.repeat) for unit in units if unit.prompt is not None)
+    requests = tuple(request_of(unit.prompt, task.repeat) for unit in units if unit.prompt is not None)
     keys = [client.key(request) for request in requests]
     decided = [] if keys else [case.content_hash(), rubric.rubric_hash]
-    return Plan(task, _sha256("\n".join(["quick", *keys, *decided])), units=units, requests=requests)
+    return Plan(task, sha256("\n".join(["quick", *keys, *decided])), units=units, requests=requests)
 
 
 def settle(planned: Plan, replies: Sequence[Reply], *, judge: str, mode: Mode) -> Judgment:
@@ -180,7 +175,20 @@ def _failed(planned: Plan, replies: Sequence[Reply]) -> Outcome | None:
     return None
 
 
-def _request(prompt: Prompt, repeat: int) -> Request:
+def spent(replies: Sequence[Reply]) -> dict[str, Any]:
+    """Usage and cost of some replies together, as fields of a line; the cost is None when one is unknown."""
+    costs = [reply.cost_usd for reply in replies]
+    return {
+        "usage": {
+            name: sum(reply.usage.get(name) or 0 for reply in replies)
+            for name in ("input_tokens", "output_tokens", "reasoning_tokens")
+        },
+        "cost_usd": None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost),
+    }
+
+
+def request_of(prompt: Prompt, repeat: int) -> Request:
+    """The request that sends a prompt."""
     return Request(
         messages=prompt.messages,
         output=prompt.output,
@@ -191,5 +199,6 @@ def _request(prompt: Prompt, repeat: int) -> Request:
     )
 
 
-def _sha256(text: str) -> str:
+def sha256(text: str) -> str:
+    """Hex digest of a text."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -136,7 +136,7 @@ class Run:
         write_json(self.path / "run.json", self.manifest)
 
     def finished(self, identity: Mapping[str, Any]) -> tuple[bytes, str] | None:
-        """(key, rubric_hash) of the finished line for this (case_id, rubric, repeat), else None."""
+        """(key, rubric_hash) of the finished line for this (case_id, rubric, repeat; a, b), else None."""
         entry = self._done.get(_identity(identity))
         return entry[:2] if entry is not None else None
 
@@ -184,8 +184,8 @@ class Run:
 
     def _note(self, row: Mapping[str, Any], offset: int) -> None:
         name = _identity(row)
-        if row["status"] in FINISHED:
-            self._done[name] = (bytes.fromhex(row["key"]), row["rubric_hash"], offset)
+        if all(part["status"] in FINISHED for part in row.get("calls", (row,))):
+            self._done[name] = (bytes.fromhex(work_key(row)), row["rubric_hash"], offset)
         else:
             self._done.pop(name, None)
 
@@ -229,8 +229,18 @@ def cases_of(run: Path) -> Iterator[Case]:
     return load_normalised(run / "cases.jsonl")
 
 
+def work_key(row: Mapping[str, Any]) -> str:
+    """The key of the work behind a line: its own, or for a comparison that of its calls in order."""
+    if "calls" not in row:
+        return str(row["key"])
+    twins = row.get("pointwise") or {}
+    keys = [*(call["key"] for call in row["calls"]), *(twins.get("keys") or ())]
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()
+
+
 def _identity(row: Mapping[str, Any]) -> bytes:
-    name = f"{row['case_id']}\x1f{row['rubric']}\x1f{row['repeat']}"
+    systems = f"\x1f{row['a']}\x1f{row['b']}" if "a" in row else ""
+    name = f"{row['case_id']}\x1f{row['rubric']}\x1f{row['repeat']}{systems}"
     return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 

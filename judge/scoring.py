@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,27 +75,32 @@ class Score:
             self.watcher.judged({}, kept=True)
             return
         try:
-            replies = await asyncio.gather(*(self.ask(request) for request in planned.requests))
+            replies = await ask_all(self.run, self.client, planned.requests, self.returned)
         except OverBudget:
             self.stop.request("max_cost")
             return
         self.write(settle(planned, replies, judge=self.job.judge, mode=self.job.mode))
 
-    async def ask(self, request: Request) -> Reply:
-        """The archived reply of this run if there is one, else the client's (cache or call), archived at once."""
-        archived = self.run.reply(self.client.key(request))
-        if archived is not None:
-            return archived
-        reply = await self.client.ask(request)
-        if reply.model_returned:
-            self.returned.add(reply.model_returned)
-        self.run.append_reply(request, reply)
-        return reply
-
     def write(self, judgment: Judgment) -> None:
         row = judgment.to_row()
         self.run.append(row)
         self.watcher.judged(row, kept=False)
+
+
+async def ask_all(run: Run, client: Client, requests: Sequence[Request], returned: set[str]) -> list[Reply]:
+    """The archived reply of this run where there is one, else the client's (cache or call), each archived at once."""
+
+    async def ask(request: Request) -> Reply:
+        archived = run.reply(client.key(request))
+        if archived is not None:
+            return archived
+        reply = await client.ask(request)
+        if reply.model_returned:
+            returned.add(reply.model_returned)
+        run.append_reply(request, reply)
+        return reply
+
+    return await asyncio.gather(*(ask(request) for request in requests))
 
 
 async def score_run(
@@ -154,14 +159,19 @@ class Forecast:
     max_cost_usd: float | None
 
 
-def forecast(job: Job, cases: Path, client: Client, finished: Run | None = None) -> Forecast:
-    """Counts the calls of a job without sending any; cached and finished work is counted apart."""
-    judgments = without = calls = cached = tokens = room = 0
+def plans(job: Job, cases: Path, client: Client) -> Iterator[Plan]:
+    """Every task of a job with its calls."""
     for task in job.tasks(cases):
-        planned: Plan = plan(task, client, mode=job.mode, secret=job.secret, layout=job.layout)
+        yield plan(task, client, mode=job.mode, secret=job.secret, layout=job.layout)
+
+
+def forecast(work: Iterable[Sequence[Request]], client: Client, finished: Run | None = None) -> Forecast:
+    """Counts the calls of some work without sending any; cached and finished calls are counted apart."""
+    judgments = without = calls = cached = tokens = room = 0
+    for requests in work:
         judgments += 1
-        without += not planned.requests
-        for request in planned.requests:
+        without += not requests
+        for request in requests:
             key = client.key(request)
             if client.cached(key) or (finished is not None and finished.reply(key) is not None):
                 cached += 1
