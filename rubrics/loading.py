@@ -7,10 +7,11 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from rubrics.checking import ID, problems
+from rubrics.checking import problems
 from rubrics.frontmatter import Document, Problem, did_you_mean, has_front_matter, split
 from rubrics.model import Rubric, RubricError
 from rubrics.prompting import digest
+from rubrics.rules import ID
 
 BUNDLED = Path(__file__).parent
 MAX_BYTES = 200_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from re import fullmatch
 
-from rubrics.checking import ID, ID_RULE
 from rubrics.frontmatter import did_you_mean
 from rubrics.model import Mode, RubricError
+from rubrics.rules import ID, ID_RULE
 
 _PARENTS: dict[Mode, str] = {
     "claims": "faithfulness",

@@ -293,3 +293,14 @@ def test_list_and_show_say_what_the_judge_sees(tmp_path: Path, command: typer.Ty
     assert "- lead: Main point first?" in own.stdout
     document = json.loads(CliRunner().invoke(command, ["show", "faithfulness", "--json"]).stdout)
     assert document["output_schema"]["required"][-1] == "holistic_score"
+
+
+def test_no_value_of_any_setting_makes_the_check_fall_over(tmp_path: Path) -> None:
+    front, _, body = GOOD[4:].partition("---\n")
+    keys = [line.split(":")[0] for line in front.splitlines() if line[0].isalpha()]
+    for key in keys:
+        kept = "\n".join(block for block in front.replace("\n  ", "\0").split("\n") if not block.startswith(f"{key}:"))
+        for junk in ("null", "[]", "[{a: [1]}]", "7"):
+            text = f"---\n{key}: {junk}\n{kept}---\n{body}".replace("\0", "\n  ")
+            problems = found(tmp_path, text)
+            assert problems or rubrics.load("sound", [tmp_path])
