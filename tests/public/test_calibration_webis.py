@@ -70,13 +70,14 @@ def alpha(counts, metric="ordinal"):
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_crowd_alphas_equal_the_expected_values_and_the_printed_table(votes, expected, published, dimension):
+    # the paper drops the second orientation of a pair in C*, but not in C* of the difficulty split
     hard = [row for row in votes if easy(row)]
     assert len(hard) == 1062
     found = {
         "alpha_C": alpha(counted(votes, dimension)),
         "alpha_Cstar": alpha(counted(one_orientation(votes), dimension, SPAM)),
         "alpha_easy_C": alpha(counted(hard, dimension)),
-        "alpha_easy_Cstar": alpha(counted([row for row in one_orientation(votes) if easy(row)], dimension, SPAM)),
+        "alpha_easy_Cstar": alpha(counted(hard, dimension, SPAM)),
         "alpha_nominal_C": alpha(counted(votes, dimension), "nominal"),
         "alpha_interval_C": alpha(counted(votes, dimension), "interval"),
         "fleiss5": fleiss_kappa(counted(votes, dimension), replicates=2).value,
