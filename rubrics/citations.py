@@ -257,7 +257,8 @@ def parse(answer: str, contexts: Sequence[Passage]) -> list[Citation]:
     return list(_marks(answer, _Resolver(contexts)))
 
 
-def _without(answer: str, start: int, end: int, citations: Sequence[Citation]) -> str:
+def unmarked(answer: str, start: int, end: int, citations: Sequence[Citation]) -> str:
+    """The part [start, end) of an answer without the given marks (in reading order) and the blanks before them."""
     pieces, position = [], start
     for citation in citations:
         if citation.start >= position:
@@ -283,7 +284,7 @@ def statements(
         limit = spans[place + 1][0] if place + 1 < len(spans) else len(answer)
         first = 0 if place == 0 else start
         attached[place] = [citation for citation in citations if first <= citation.start < limit]
-        texts.append(_without(answer, start, end, [c for c in attached[place] if start <= c.start < end]))
+        texts.append(unmarked(answer, start, end, [c for c in attached[place] if start <= c.start < end]))
     kept = [place for place, text in enumerate(texts) if any(character.isalnum() for character in text)]
     for place in (place for place in range(len(spans)) if place not in set(kept) and attached[place]):
         target = max((other for other in kept if other < place), default=None)

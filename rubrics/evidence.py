@@ -297,7 +297,7 @@ def verify_quote(quote: str, passages: Mapping[str, str], cited_id: str | None, 
     """
     whole = normalise(quote).strip(_EDGES)
     fragments = [part for piece in _ELLIPSIS.split(whole) if (part := piece.strip(_EDGES))]
-    cjk = any(character >= "\u2e80" for character in whole)
+    cjk = not whole.isascii() and any(character >= "\u2e80" for character in whole)
     enough = shortest // 2 if cjk else shortest
     order = sorted(passages, key=lambda identifier: identifier != cited_id)
     if not fragments or sum(map(len, fragments)) < enough:

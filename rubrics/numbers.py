@@ -12,6 +12,10 @@ from rubrics.model import Passage
 _NUMBER = re.compile(r"\d{1,3}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)*")
 _LIST_NUMBER = re.compile(r"^[ \t]*\(?\d{1,3}[.)](?=[ \t])", re.MULTILINE)
 _SEPARATORS = re.compile(r"[ \u00a0\u202f\u2009'’]")
+_SEPARATING = (".", ",", "'", "’", " ", "\u00a0", "\u202f", "\u2009")
+_MARKS = re.compile(r"[.,]")
+_DIGIT = re.compile(r"\d")
+_LETTERS = re.compile(r"[a-z]+")
 _ARABIC = str.maketrans("٫٬", ".,")
 _WORDS = {
     word: str(value)
@@ -38,14 +42,13 @@ def readings(numeral: str) -> list[frozenset[str]]:
 
     "3.100" is 3100 or 3.1; "1.234,5" is 1234.5; "12.05.2020" is its three parts; "9 850" is 9850 or 9 and 850.
     """
+    if numeral.isdigit():
+        return [frozenset((_canonical(numeral),))]
     parts = _SEPARATORS.split(numeral)
     if len(parts) > 1:
         joined = readings("".join(parts))
         return [*joined, frozenset().union(*(readings(part)[0] for part in parts))]
-    marks = re.findall(r"[.,]", numeral)
-    pieces = re.split(r"[.,]", numeral)
-    if not marks:
-        return [frozenset((_canonical(numeral),))]
+    marks, pieces = _MARKS.findall(numeral), _MARKS.split(numeral)
     if len(set(marks)) == 2 and marks.index(marks[-1]) == len(marks) - 1:
         return [frozenset((_canonical("".join(pieces[:-1]), pieces[-1]),))]
     thousands = len(pieces[0]) <= 3 and pieces[0] != "0" and all(len(piece) == 3 for piece in pieces[1:])
@@ -64,14 +67,14 @@ def values(text: str) -> frozenset[str]:
     """Every value that a numeral or an English number word of the text may stand for."""
     known = {value for numeral in set(numerals(text)) for reading in readings(numeral) for value in reading}
     lowered = text.casefold()
-    known.update(_WORDS[word] for word in set(re.findall(r"[a-z]+", lowered)) & _WORDS.keys())
+    known.update(_WORDS[word] for word in set(_LETTERS.findall(lowered)) & _WORDS.keys())
     known.update(str(int(_WORDS[tens]) + int(_WORDS[one])) for tens, one in _TENS.findall(lowered))
     return frozenset(known)
 
 
 def _masked(answer: str, citations: Sequence[Citation]) -> str:
-    spans = [*protected(answer), *((mark.start, mark.end) for mark in citations), *definition_spans(answer)]
-    spans += [match.span() for match in _LIST_NUMBER.finditer(answer)]
+    spans = {*protected(answer), *((mark.start, mark.end) for mark in citations), *definition_spans(answer)}
+    spans |= {match.span() for match in _LIST_NUMBER.finditer(answer)}
     for start, end in spans:
         answer = answer[:start] + "\n" * (end - start) + answer[end:]
     return answer
@@ -86,7 +89,7 @@ def _own_numerals(answer: str, citations: Sequence[Citation]) -> Iterator[str]:
 
 def answer_numerals(answer: str, contexts: Sequence[Passage], citations: Sequence[Citation] | None = None) -> list[str]:
     """Numerals that the answer states: marks, code, maths, footnotes, list numbers and names such as K2 left out."""
-    if not any(character.isdigit() for character in answer):
+    if not _DIGIT.search(answer):
         return []
     return list(dict.fromkeys(_own_numerals(answer, parse(answer, contexts) if citations is None else citations)))
 
@@ -106,8 +109,10 @@ def _stands_in(numeral: str, text: str) -> bool:
     position = text.find(numeral)
     while position >= 0:
         end = position + len(numeral)
-        before, after = text[max(position - 1, 0) : position], text[end : end + 1]
-        if not (before.isdigit() or after.isdigit() or before in (".", ",") or after in (".", ",", "'", "’")):
+        before, after = text[max(position - 2, 0) : position], text[end : end + 2]
+        joins_left = before[-1:].isdigit() or (before[-1:] in _SEPARATING and before[:1].isdigit())
+        joins_right = after[:1].isdigit() or (after[:1] in _SEPARATING and after[1:].isdigit())
+        if not joins_left and not joins_right:
             return True
         position = text.find(numeral, position + 1)
     return False

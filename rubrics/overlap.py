@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from rubrics.citations import statements
+from rubrics.citations import parse, statements, unmarked
 from rubrics.evidence import words
 from rubrics.model import Item, Rubric
 from rubrics.numbers import answer_numerals, unknown_numerals
 
+_REMEMBERED_LENGTH = 4000  # the passages of a case are read again for each of its rubrics; long ones cost memory
 _WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
 _NO_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _STOP_WORDS = words(
@@ -41,6 +42,15 @@ def _stem(word: str) -> str:
 
 def content_words(text: str) -> frozenset[str]:
     """Crude stems of the words that carry content; scripts without spaces (CJK, Thai, ...) as pairs of characters."""
+    return _remembered(text) if len(text) <= _REMEMBERED_LENGTH else _content_words(text)
+
+
+@lru_cache(maxsize=1024)
+def _remembered(text: str) -> frozenset[str]:
+    return _content_words(text)
+
+
+def _content_words(text: str) -> frozenset[str]:
     text = text.casefold()
     found: set[str] = set()
     if not text.isascii():
@@ -68,8 +78,7 @@ def _faithfulness(item: Item) -> float | None:
     sources = [passage.text for passage in contexts if passage.text.strip()]
     if not sources or not item.answer:
         return None
-    rows = statements(item.answer, contexts)
-    text = " ".join(row.text for row in rows)
+    text = unmarked(item.answer, 0, len(item.answer), parse(item.answer, contexts))
     return _grounded(text, [*sources, item.question], answer_numerals(text, contexts, ()))
 
 

@@ -50,8 +50,8 @@ def screen(text: str) -> list[str]:
 
 
 def screen_all(texts: Iterable[str]) -> list[str]:
-    """Flags of several texts together, sorted and once each."""
-    return sorted({flag for text in texts for flag in screen(text)})
+    """Flags of several texts together, sorted and once each: read as one text, a line apart."""
+    return screen("\n".join(texts))
 
 
 def shown_texts(rubric: Rubric, item: Item) -> list[str]:
@@ -155,8 +155,8 @@ def language(text: str) -> str | None:
 
     Latin: at least three of its common words, and twice as many as in any other language.
     """
-    letters = [character for character in text[:2000] if character.isalpha()]
-    if not text.isascii() and letters:
+    letters = [] if text.isascii() else [character for character in text[:2000] if character.isalpha()]
+    if letters:
         for name, low, high in SCRIPTS:
             if sum(low <= character <= high for character in letters) > 0.5 * len(letters):
                 return "han" if name == "kana" else name

@@ -55,9 +55,8 @@ def nothing_listed(rubric: Rubric, answer: str, only_declines: bool, reason: str
     return Draft(status="undefined", reason=reason, flags=flags)
 
 
-def uncovered(answer: str, spans: Sequence[str]) -> list[str]:
-    """Sentences of the answer of which no word for word span was listed, refusals and short courtesies left out."""
-    listed = [normalise(span) for span in spans]
+def uncovered(answer: str, listed: Sequence[str]) -> list[str]:
+    """Sentences of the answer of which no (normalised) span was listed, refusals and short courtesies left out."""
     left = []
     for sentence in sentences(answer):
         text = normalise(sentence)
@@ -66,10 +65,10 @@ def uncovered(answer: str, spans: Sequence[str]) -> list[str]:
     return left
 
 
-def spans_stand_in(answer: str, spans: Sequence[str]) -> bool:
-    """Whether every listed span is part of the answer."""
+def spans_stand_in(answer: str, listed: Sequence[str]) -> bool:
+    """Whether every listed (normalised) span is part of the answer."""
     text = normalise(answer)
-    return all((span := normalise(one)) and span in text for one in spans)
+    return all(span and span in text for span in listed)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -96,7 +95,7 @@ def settle_claims(rubric: Rubric, item: Item, parsed: Mapping[str, Any], prompt:
     bad = {(claim["role"], verdict) for claim, verdict in zip(claims, counted, strict=True) if verdict not in _GOOD}
     level = capped(rubric, band(rubric, good / len(claims)), *_claim_caps(bad, five))
     missing = unknown_numerals(answer_numerals(answer, item.contexts or ()), [item.question, *texts.values()])
-    spans = [claim["span"] for claim in claims]
+    spans = [normalise(claim["span"]) for claim in claims]
     left = uncovered(answer, spans)
     given = [_label(claim, one, missing) for claim, one in zip(claims, judged, strict=True)]
     labels, unknown = known_errors(rubric, given)
@@ -134,7 +133,7 @@ def _present(**lists: list[Any]) -> dict[str, Any]:
 
 def _distinct(claims: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Claims that are word for word the same, with the same verdict, count once: repetition must not fill the rate."""
-    return list({(normalise(claim["claim"]), claim["verdict"]): claim for claim in claims}.values())
+    return list({(" ".join(claim["claim"].casefold().split()), claim["verdict"]): claim for claim in claims}.values())
 
 
 def _claim(
@@ -161,10 +160,10 @@ def _claim(
 
 def _said_by(claim: str, texts: Sequence[str]) -> bool:
     """Whether a text holds the claim's numbers and at least 40 % of its content words."""
-    wanted = content_words(claim)
+    wanted, numerals = content_words(claim), answer_numerals(claim, (), ())
     return any(
         (recall(wanted, content_words(text)) or 0.0) >= _LEAST_SHARED
-        and not unknown_numerals(answer_numerals(claim, ()), [text])
+        and not unknown_numerals(numerals, [text])
         for text in texts
     )
 
@@ -181,7 +180,7 @@ def _closer_passage(claim: str, checks: Sequence[QuoteCheck], quotes: Quotes) ->
 def _conflicting(claims: Sequence[Mapping[str, Any]]) -> bool:
     by_span: dict[str, set[str]] = {}
     for claim in claims:
-        by_span.setdefault(normalise(claim["span"]), set()).add(claim["verdict"])
+        by_span.setdefault(claim["span"].strip(), set()).add(claim["verdict"])
     return any({"supported", clash} <= found for found in by_span.values() for clash in ("contradicted", "conflicting"))
 
 
@@ -324,7 +323,7 @@ def _mark_verdict(mark: Citation, verdict: str | None, backed: set[str | None]) 
 
 
 def _skipped(row: Mapping[str, Any], source: CitedStatement) -> bool:
-    return not row["checkworthy"] and (bool(row["marks"]) or bool(answer_numerals(source.text, ())))
+    return not row["checkworthy"] and (bool(row["marks"]) or bool(answer_numerals(source.text, (), ())))
 
 
 def _citation_errors(rows: Sequence[Mapping[str, Any]], replies: Mapping[int, Mapping[str, Any]]) -> dict[str, bool]:

@@ -78,13 +78,13 @@ def settle_sentences(rubric: Rubric, item: Item, parsed: Mapping[str, Any], prom
         level = next((level for most, level in _SHARE_LEVELS if share <= most), 2)
     else:
         level = _TARGET.get(target, 3 if share <= 0.5 else 2)
-    spans = [row["span"] for row in rows]
+    spans = [normalise(row["span"]) for row in rows]
     left = uncovered(answer, spans)
     labels, _ = known_errors(rubric, {
         "off_topic": target == "unrelated", "adjacent_question": target == "adjacent",
         "padding": share > 0 and target in ("exact", "loose"), "evasive": target == "loose",
     })  # fmt: skip
-    repeated = len({normalise(span) for span in spans}) < len(spans)
+    repeated = len(set(spans)) < len(spans)
     flags = _set(
         span_failed=not spans_stand_in(answer, spans), uncovered_spans=bool(left), duplicate_spans=repeated,
         refusal_mismatch=parsed["only_declines"],
