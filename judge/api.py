@@ -23,7 +23,7 @@ from judge.llm.client import Client
 from judge.pointwise import Mode
 from judge.report import scores
 from judge.runs import Run, write_json
-from judge.scoring import Forecast, Job, Watcher, forecast, make_budget, plans, score_run, suited
+from judge.scoring import Forecast, Job, Nobody, Watcher, forecast, make_budget, plans, score_run, suited
 from rubrics.model import Layout, Rubric
 
 
@@ -107,9 +107,12 @@ async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Wa
     """Resolves names, reads the cases, judges what is missing, writes summary and page."""
     resolved = resolve(options)
     out = options.out or Path(tempfile.mkdtemp(prefix="judge-run-"))
+    watcher = watcher or Nobody()
     with Run(out) as archive:
         fresh = out / "cases.jsonl.new"
         data = take_cases(cases, options, fresh)
+        notes = [*_said(data), *resolved.notes]
+        watcher.say(notes)
         client, secret = open_client(resolved.spec, options, archive.manifest.get("resolved"))
         try:
             client.budget = make_budget(options.max_cost, client)
@@ -118,11 +121,12 @@ async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Wa
             summary = await score_run(archive, job, client, n_cases=data.n, stop=stop, watcher=watcher)
         finally:
             fresh.unlink(missing_ok=True)
-            await client.aclose()
-    summary["warnings"] = [*resolved.notes, *client.warnings]
+            closing = [*client.warnings, *await client.aclose()]
+    watcher.say(closing)
+    summary["warnings"] = [*resolved.notes, *closing]
     write_json(out / "summary.json", summary)
     scores.write(out, summary)
-    return Result(out, summary, [*_said(data), *resolved.notes, *client.warnings])
+    return Result(out, summary, [*notes, *closing])
 
 
 def forecast_options(cases: Any, options: Options) -> Forecast:
@@ -152,7 +156,8 @@ def resolve(options: Options, suit: Callable[[Sequence[Rubric], Mode, bool], Non
     for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
         if value is not None and value < 1:
             raise UsageError(f"--{name} {value}: must be 1 or more")
-    return Resolved(spec, mode, chosen, [*_choice(spec), *self_preference(spec.model, options.generated_by)])
+    replaced = rubric_files.overrides(options.rubrics_dir)
+    return Resolved(spec, mode, chosen, [*_choice(spec), *replaced, *self_preference(spec.model, options.generated_by)])
 
 
 def take_cases(cases: Any, options: Options, destination: Path) -> Normalised:
@@ -235,8 +240,8 @@ def _said(data: Normalised) -> list[str]:
 def options_of(rubrics: str | Sequence[str], model: str | None, options: dict[str, Any]) -> Options:
     """Keyword arguments of a Python caller as Options; UsageError for a name that is none."""
     names = rubrics.split(",") if isinstance(rubrics, str) else list(rubrics)
-    for name in ("out", "config"):
-        if options.get(name) is not None:
+    for name in ("out", "config", "cache"):
+        if isinstance(options.get(name), str):
             options[name] = Path(options[name])
     folders = options.pop("rubrics_dir", ())
     folders = [folders] if isinstance(folders, str | Path) else folders

@@ -36,7 +36,6 @@ def demo(
     options = Options(rubrics=RUBRICS, model="local", out=out, cache=cache)
     with Progress() as progress:
         result = run(score_options(demo_cases(), options, stop=stop, watcher=progress), stop)
-    common.say(result.notes)
     if json:
         common.emit_json(result.summary)
     else:

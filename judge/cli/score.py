@@ -72,6 +72,8 @@ def score(
     """
     from judge.api import Options, forecast_options, score_options
     from judge.background import Stop, run
+    from judge.cli.model import fetch_if_missing
+    from judge.config import find_judge
     from judge.gates import exit_code, failures, parse_thresholds
     from judge.report import page, scores
     from judge.report.progress import Progress
@@ -92,10 +94,11 @@ def score(
     if dry_run:
         _show_forecast(forecast_options(cases, options), options, json)
         return
+    if find_judge(model, config).model == "local":
+        fetch_if_missing()
     stop = Stop()
     with Progress(quiet) as progress:
         result = run(score_options(cases, options, stop=stop, watcher=progress), stop)
-    common.say(result.notes)
     failed = failures(result.summary, lower, points, calibrated=require_calibration)
     if json:
         common.emit_json(result.summary)

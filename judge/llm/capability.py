@@ -143,6 +143,20 @@ def adjusted(known: Capability, refusal: str, *, drop: bool) -> Capability | Non
     return replace(known, params=kept, dropped=[*known.dropped, *refused])
 
 
+def release_local(known: Capability) -> list[str]:
+    """Frees the embedded model if it was loaded, and says what it took."""
+    import sys
+
+    local = sys.modules.get("judge.llm.local")
+    if local is None or not local.loaded(known.model):
+        return []
+    facts = local.describe(known.model)
+    local.unload()
+    peak = facts["peak_rss_bytes"]
+    memory = "" if peak is None else f", peak memory {peak / 1e9:.1f} GB"
+    return [f"embedded model {facts['name']}{memory}; unloaded"]
+
+
 def _pick_output(model: str, known: set[str]) -> Output:
     if "response_format" in known and litellm().supports_response_schema(model=model):
         return "json_schema"

@@ -129,13 +129,17 @@ class Client:
         flight.add_done_callback(lambda task: self._landed(key, task))
         return await asyncio.shield(flight)
 
-    async def aclose(self) -> None:
-        """Cancels what is under way and, as the last client of the process, closes the HTTP sessions."""
+    async def aclose(self) -> list[str]:
+        """Cancels what is under way, frees the embedded model, closes the HTTP sessions with the last client.
+
+        Returns what is worth saying at the end: the memory that the embedded model took.
+        """
         flights = list(self._flights.values())
         for flight in flights:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
         await library.closed()
+        return capability.release_local(self._capability) if self.spec.is_local and self._capability else []
 
     async def __aenter__(self) -> Client:
         return self

@@ -74,6 +74,12 @@ def describe(model: str) -> dict[str, Any]:
     }
 
 
+def loaded(model: str) -> bool:
+    """Whether this model string is registered and its weights are in memory."""
+    known = _models.get(model.removeprefix(f"{PROVIDER}/"))
+    return known is not None and known.slot.loaded
+
+
 def unload() -> None:
     """Free every loaded model. A model string must be registered again before its next call."""
     with _registering:

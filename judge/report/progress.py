@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 PLAIN_EVERY_S = 10.0
@@ -25,6 +26,13 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+    def say(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            if self.bar is not None:
+                self.bar.console.print(line, markup=False, highlight=False)
+            else:
+                print(line, file=sys.stderr)
 
     def start(self, total: int) -> None:
         self.total = total
