@@ -258,7 +258,7 @@ def resampled_totals(
     step = max(1, CELLS_AT_ONCE // len(rows))
     for start in range(0, replicates, step):
         size = min(step, replicates - start)
-        totals[start : start + size] = rng.multinomial(n, counts / n, size=size) @ rows
+        totals[start : start + size] = rng.multinomial(n, counts / n, size=size).astype(np.float64) @ rows
     return totals
 
 

@@ -150,7 +150,7 @@ def replicated(summary: Summary, data: PairTables, *, seed: int, replicates: int
     step = max(1, CELLS_AT_ONCE // max(len(data.counts), data.tables.size))
     for start in range(0, replicates, step):
         size = min(step, replicates - start)
-        totals = rng.multinomial(n_units, data.counts / n_units, size=size) @ data.units
+        totals = rng.multinomial(n_units, data.counts / n_units, size=size).astype(np.float64) @ data.units
         drawn[start : start + size] = summary(data.expand(totals))
     return drawn
 
