@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from rubrics.evidence import ascii_digits, inside, protected, sentence_spans, words
 from rubrics.model import Passage
 
+Source = tuple[str, str | None, int | None]  # id, author, year
 Resolution = Literal["resolved", "unknown", "unresolvable"]
 
 
@@ -79,11 +80,11 @@ _NOT_AUTHORS = words(
 class _Resolver:
     """Ids of the passages, positions and author-year metadata of one item."""
 
-    def __init__(self, contexts: Sequence[Passage]) -> None:
-        self.ids = {passage.id: passage.id for passage in contexts}
-        self.folded = {passage.id.casefold(): passage.id for passage in contexts}
-        self.order = [passage.id for passage in contexts]
-        self.passages = contexts
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.order = [identifier for identifier, _, _ in sources]
+        self.ids = {identifier: identifier for identifier in self.order}
+        self.folded = {identifier.casefold(): identifier for identifier in self.order}
+        self.sources = sources
 
     @cached_property
     def bare_numbers(self) -> bool:
@@ -97,9 +98,9 @@ class _Resolver:
     @cached_property
     def authors(self) -> list[tuple[frozenset[str], str, str]]:
         return [
-            (frozenset(_names(passage.author)), str(passage.year or ""), passage.id)
-            for passage in self.passages
-            if passage.author
+            (frozenset(_names(author)), str(year or ""), identifier)
+            for identifier, author, year in self.sources
+            if author
         ]
 
     def by_id(self, raw: str) -> str | None:
@@ -254,7 +255,13 @@ def parse(answer: str, contexts: Sequence[Passage]) -> list[Citation]:
     definition lines, years, intervals.
     Resolution: exact id, then 1-based position (only if no id is itself a bare number), then author and year.
     """
-    return list(_marks(answer, _Resolver(contexts)))
+    return list(_parsed(answer, tuple((passage.id, passage.author, passage.year) for passage in contexts)))
+
+
+@lru_cache(maxsize=256)
+def _parsed(answer: str, sources: tuple[Source, ...]) -> tuple[Citation, ...]:
+    """An answer is read for its marks by several rubrics and checks in a row; the last few are remembered."""
+    return tuple(_marks(answer, _Resolver(sources)))
 
 
 def unmarked(answer: str, start: int, end: int, citations: Sequence[Citation]) -> str:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Literal
 
 from rubrics.sanitising import restore
@@ -116,7 +117,8 @@ def _cuts(text: str, shielded: Sequence[Span]) -> Iterator[int]:
         start = end
 
 
-def sentence_spans(text: str) -> list[Span]:
+@lru_cache(maxsize=256)
+def sentence_spans(text: str) -> tuple[Span, ...]:
     """Sentences of a text as (start, end) spans without surrounding blanks.
 
     Splits at sentence ends, list items and blank lines, never in code or maths. Abbreviations, initials, decimals and
@@ -132,7 +134,7 @@ def sentence_spans(text: str) -> list[Span]:
         start = end
         if any(character.isalnum() for character in text[left:right]):
             spans.append((left, right))
-    return spans
+    return tuple(spans)
 
 
 def sentences(text: str) -> list[str]:

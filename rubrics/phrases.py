@@ -18,8 +18,7 @@ _TOP = r"(?:top|max(?:imum)?|full|highest|best(?: possible)?|perfect)"
 _MARK = r"(?:marks?|scores?|ratings?|grades?|points|stars|outcome)"
 ORDER_PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
     "judge_address": (
-        ("grader", "rater", "judge", "evaluator", "assessor", "reviewer", "examiner", "scorer", "assessing", "grading",
-         "evaluador", "calificador", "bewerter", "évaluateur", "评审", "评分"),
+        ("grad", "rater", "judge", "valua", "assess", "review", "examiner", "score", "calificador", "bewerter", "评"),
         re.compile(
             rf"\b(?:note|message|memo|reminder|dear|attention|instructions?)s?,? (?:(?:to|for) )?(?:the |all "
             rf"|any )?{_RATER}\b"
@@ -31,8 +30,8 @@ ORDER_PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
         ),
     ),
     "override": (
-        ("rubric", "criteri", "instruction", "guideline", "scale", "policy", "rules", "prompt", "new task", "rúbrica",
-         "instruccion", "anweisung", "consignes", "标准", "指令"),
+        ("rubric", "criter", "instru", "guideline", "scale", "policy", "rules", "prompt", "new task", "rúbrica",
+         "anweis", "kriteri", "consigne", "critèr", "标准", "指令"),
         re.compile(
             rf"\b{_SHUN}\b[^.!?\n]{{0,40}}\b{_RULES}\b|\bnew (?:task|instructions?|policy)\s*[:;]"
             rf"|\breplacement instruction"
@@ -44,7 +43,7 @@ ORDER_PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
         ),
     ),
     "score_request": (
-        ("mark", "score", "rating", "grade", "point", "five", " 5", "maximum", "asigna", "五分", "5分"),
+        ("mark", "score", "rating", "grad", "point", "five", " 5", "maximum", "asigna", "五分", "5分"),
         re.compile(
             rf"\b{_GRANT}\b[^.!?\n]{{0,40}}\b{_TOP}\s+{_MARK}\b|\b(?:output|return|give|print) the (?:maximum"
             rf"|highest|top)\b"
@@ -55,7 +54,7 @@ ORDER_PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
         ),
     ),
     "role_spoof": (
-        ("system", "assistant", "developer", "evaluator", "user:", "human:"),
+        ("system", "assistant", "developer", "valua", "user:", "human:"),
         re.compile(
             r"(?:^|\n|[.!?]\s)\s*(?:#+\s*)?(?:system|assistant|developer|evaluator|human|user)(?: message| prompt"
             r"| note)?\s*:",
@@ -63,7 +62,7 @@ ORDER_PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
         ),
     ),
     "fake_json": (
-        ("score", "verdict", "rating", "grade"),
+        ("score", "verdict", "rating", "grad"),
         re.compile(
             r"[\"'](?:score|verdict|rating|grade|holistic_score|level)[\"']\s*:\s*[\"'\d\[{]"
             r"|(?:^|\n|[.!?m]\s?)\s*(?:score|rating|grade)\s*[:=]\s*(?:\d|$|five\b|pass\b)",
@@ -71,16 +70,16 @@ ORDER_PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
         ),
     ),
     "chat_token": (
-        ("<|", "[inst", "[/inst", "_of_turn", "</s>", "<<sys"),
+        ("<", "inst]"),
         re.compile(r"<\|[\w ]+\|>|\[/?INST\]|<(?:start|end)_of_turn>|</?s>|<</?SYS>>", _IGNORE_CASE),
     ),
     "tag_like": (
-        ("</",),
+        ("<",),
         re.compile(r"</(?:answer|context|contexts|question|reference|rubric|item|data|answer_[ab]"
                    r"|passage)s?>", _IGNORE_CASE),
     ),
     "hidden_markup": (
-        ("<!--", "font-size", "display:", "visibility:", "color:"),
+        ("<",),
         re.compile(
             r"<!--.*?-->|style\s*=\s*[\"'][^\"']*(?:font-size:\s*0|display:\s*none|visibility:\s*hidden|color:\s*(?:white|transparent|#fff))",
             _IGNORE_CASE | re.DOTALL,
@@ -92,7 +91,7 @@ ORDER_PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
                    r"|\bfollow it\b)", _IGNORE_CASE),
     ),
     "template": (
-        ("{{", "{%", "{0", "__", "%(", "${"),
+        ("{", "__", "%("),
         re.compile(r"\{\{.*?\}\}|\{%.*?%\}|__(?:class|globals|mro|init|import)__|%\(\w+\)s|\$\{\w+\}", re.DOTALL),
     ),
 }  # fmt: skip
@@ -204,4 +203,7 @@ _COMMON = {
     "pt": "o a os as de que e em um uma é para com do da não se são como qual quando onde foi no na",
     "nl": "de het een en van is in op te dat voor met zijn niet aan wordt hoe wat wie waar wanneer er ook bij",
 }
-COMMON_WORDS = {language: words(text) for language, text in _COMMON.items()}
+COMMON_WORDS = {
+    word: tuple(language for language, listed in _COMMON.items() if word in words(listed))
+    for word in frozenset().union(*map(words, _COMMON.values()))
+}

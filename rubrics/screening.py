@@ -19,7 +19,9 @@ from rubrics.phrases import COMMON_WORDS, COURTESY, ORDER_PATTERNS, REFUSAL_PATT
 _INVISIBLE = re.compile("[\u200b\u2060\ufeff\u00ad\U000e0000-\U000e0fff]")
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_WORD = re.compile(r"[^\W\d_]+")
 _LOOKALIKES = str.maketrans("аеорсухіјѕԁһԛԝАВЕКМНОРСТХІЈЅ", "aeopcyxijsdhqwABEKMHOPCTXIJS")
+_ORDER_WORDS = frozenset().union(*(words for words, _ in ORDER_PATTERNS.values()))
 ORDERS = frozenset(ORDER_PATTERNS) - {"template"} | {"invisible", "bidi"}
 
 
@@ -39,12 +41,13 @@ def screen(text: str) -> list[str]:
         if any("\u0400" <= character <= "\u052f" for character in text) and re.search(r"[A-Za-z]", text):
             text = text.translate(_LOOKALIKES)
         text = unicodedata.normalize("NFKC", text)
-    if not text.isprintable() and _CONTROL.search(text):
+    if not text.replace("\n", " ").isprintable() and _CONTROL.search(text):
         found.append("control")
         text = _CONTROL.sub(" ", text)
     lowered = text.casefold()
-    for flag, (words, pattern) in ORDER_PATTERNS.items():
-        if any(word in lowered for word in words) and pattern.search(text):
+    present = {word for word in _ORDER_WORDS if word in lowered}
+    for flag, (needed, order) in ORDER_PATTERNS.items():
+        if not present.isdisjoint(needed) and order.search(text):
             found.append(flag)
     return sorted(found)
 
@@ -160,9 +163,12 @@ def language(text: str) -> str | None:
         for name, low, high in SCRIPTS:
             if sum(low <= character <= high for character in letters) > 0.5 * len(letters):
                 return "han" if name == "kana" else name
-    found = re.findall(r"[^\W\d_]+", text[:2000].casefold())
-    counts = sorted(((sum(w in known for w in found), name) for name, known in COMMON_WORDS.items()), reverse=True)
-    (best, name), (second, _) = counts[0], counts[1]
+    counts = {"": 0}
+    for word in _WORD.findall(text[:2000].casefold()):
+        for name in COMMON_WORDS.get(word, ()):
+            counts[name] = counts.get(name, 0) + 1
+    second, best = sorted((0, *counts.values()))[-2:]
+    name = max(counts, key=counts.__getitem__)
     return name if best >= 3 and best >= 2 * max(second, 1) else None
 
 
