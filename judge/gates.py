@@ -30,23 +30,29 @@ def failures(
     `lower` compares the lower confidence bound of the mean, `points` the mean itself, both on the rubric's scale.
     `calibrated` requires a matching calibration for every rubric.
     """
-    failed = []
-    for thresholds, bound, words in ((lower, "ci_low", "lower bound of the mean"), (points, "value", "mean")):
-        for name, least in thresholds.items():
-            if name not in summary["rubrics"]:
-                known = ", ".join(summary["rubrics"]) or "none"
-                raise UsageError(f"gate on {name!r}: no such rubric in this run (scored: {known})")
-            value = summary["rubrics"][name]["mean"][bound]
-            if value is None:
-                reason = summary["rubrics"][name]["mean"]["reason"]
-                failed.append(f"{name}: the {words} is undefined ({reason}), so it cannot be shown to reach {least:g}")
-            elif value < least:
-                failed.append(f"{name}: the {words} is {value:.3f}, below {least:g}")
+    failed = estimate_failures({name: found["mean"] for name, found in summary["rubrics"].items()}, lower, points)
     if calibrated:
         for name, found in summary["rubrics"].items():
             state = found.get("calibration", "uncalibrated")
             if state != "calibrated":
                 failed.append(f"{name}: {state}; --require-calibration wants a matching audit (judge audit --save)")
+    return failed
+
+
+def estimate_failures(found: Mapping[str, Any], lower: Mapping[str, float], points: Mapping[str, float]) -> list[str]:
+    """The thresholds that the Estimates among the values of `found` do not reach; other values cannot be gated."""
+    known = {name: one for name, one in found.items() if isinstance(one, Mapping) and {"value", "ci_low"} <= set(one)}
+    failed = []
+    for thresholds, bound, words in ((lower, "ci_low", "lower bound"), (points, "value", "value")):
+        for name, least in thresholds.items():
+            if name not in known:
+                raise UsageError(f"gate on {name!r}: no such number in this run (it has: {', '.join(known) or 'none'})")
+            value = known[name][bound]
+            if value is None:
+                reason = known[name]["reason"]
+                failed.append(f"{name}: the {words} is undefined ({reason}), so it cannot be shown to reach {least:g}")
+            elif value < least:
+                failed.append(f"{name}: the {words} is {value:.3f}, below {least:g}")
     return failed
 
 

@@ -84,10 +84,10 @@ def majority(lines: Iterable[Mapping[str, Any]]) -> bool:
     return 2 * sum(verdicts) > len(verdicts)
 
 
-def totals(run: Path) -> dict[str, Any]:
+def totals(run: Path, lines: str = "judgments.jsonl") -> dict[str, Any]:
     """Calls, tokens and money over all invocations of a run, from its archived replies."""
     counts: dict[str, Any] = dict.fromkeys(TOTALS, 0)
-    counts["judgments"] = sum(1 for _ in rows(run))
+    counts["judgments"] = sum(1 for _ in rows(run, lines))
     for _, reply in read_lines(run / "replies.jsonl"):
         counts["cache_hits"] += reply["cached"]
         for call in reply["http_calls"]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from judge.cli import model, retrieval, rubrics, runs
+from judge.cli.compare import compare, diff
 from judge.cli.demo import demo
 from judge.cli.score import score
 from judge.errors import JudgeError
@@ -53,6 +54,8 @@ app.command("show")(runs.show)
 app.command("export")(runs.export)
 app.command("doctor")(runs.doctor)
 app.command("retrieval")(retrieval.retrieval)
+app.command("compare")(compare)
+_group("runs", "Finished runs.", diff=diff)
 _group(
     "rubrics",
     "Bundled rubrics and your own.",

@@ -92,7 +92,7 @@ def score(
     lower = parse_thresholds(fail_under or (), "--fail-under")
     points = parse_thresholds(fail_under_point or (), "--fail-under-point")
     if dry_run:
-        _show_forecast(forecast_options(cases, options), options, json)
+        show_forecast(forecast_options(cases, options), options, json)
         return
     if find_judge(model, config).model == "local":
         fetch_if_missing()
@@ -113,14 +113,19 @@ def score(
 
 def default_out(cases: str, model: str | None, mode: str | None) -> Path:
     """A name that the same command gets again, so that it resumes."""
+    stem = "stdin" if cases == "-" else Path(cases).stem
+    return Path("runs") / run_name(stem, model or "default", mode or "")
+
+
+def run_name(*parts: str) -> str:
+    """Parts joined into a directory name."""
     import re
 
-    stem = "stdin" if cases == "-" else Path(cases).stem
-    name = "-".join(re.sub(r"[^\w.]+", "_", part) for part in (stem, model or "default", mode or "") if part)
-    return Path("runs") / name
+    return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
 
 
-def _show_forecast(forecast: Forecast, options: Options, json: bool) -> None:
+def show_forecast(forecast: Forecast, options: Options, json: bool, words: str = "judgments") -> None:
+    """The page of --dry-run; `words` says what would be made."""
     from judge.report.page import Section, show
 
     if json:
@@ -128,7 +133,7 @@ def _show_forecast(forecast: Forecast, options: Options, json: bool) -> None:
         return
     cost = "unknown price" if forecast.max_cost_usd is None else f"at most ${forecast.max_cost_usd:.4f}"
     notes = [
-        f"{forecast.judgments} judgments: {forecast.without_call} decided by code, {forecast.calls} calls to send, "
+        f"{forecast.judgments} {words}: {forecast.without_call} decided by code, {forecast.calls} calls to send, "
         f"{forecast.in_cache} calls already in the cache or the run",
         f"about {forecast.input_tokens} tokens in, at most {forecast.max_output_tokens} out; {cost}",
         "nothing was sent",

@@ -20,7 +20,7 @@ def sections(run: Path, summary: Mapping[str, Any]) -> list[Section]:
         _scores(summary, made),
         *(_rubric(name, found) for name, found in summary["rubrics"].items()),
         *_weakest(run),
-        _totals(summary, made),
+        totals_section(summary, made),
     ]
 
 
@@ -108,13 +108,14 @@ def weak_point(row: Mapping[str, Any]) -> str:
     return brief(", ".join(row["errors"]) or row["rationale"] or "")
 
 
-def _totals(summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
+def totals_section(summary: Mapping[str, Any], made: Mapping[str, Any], words: str = "judgments") -> Section:
+    """Calls, tokens, money and time over all invocations; `words` says what was made."""
     spent = summary["totals"]
     price = "unknown" if spent["cost_usd"] is None else f"${spent['cost_usd']:.4f}"
     if spent["unknown_price_calls"]:
         price += f" ({spent['unknown_price_calls']} calls at an unknown price)"
     notes = [
-        f"{spent['judgments']} judgments, {spent['http_calls']} calls "
+        f"{spent['judgments']} {words}, {spent['http_calls']} calls "
         f"({spent['retries']} retries, {spent['reasks']} re-asks), {spent['cache_hits']} from cache",
         f"{spent['input_tokens']} tokens in, {spent['output_tokens']} out; cost {price}; {spent['wall_s']:.1f} s",
     ]
