@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from judge.errors import JudgeError
@@ -33,19 +34,26 @@ class Budget:
         self.price = price
         self.spent = 0.0
         self.reserved = 0.0
+        self._settled = asyncio.Event()
 
-    def reserve(self, input_tokens: int, output_tokens: int) -> float:
-        """Sets aside the most that a call can cost and returns it; raises OverBudget when that is not left."""
+    async def reserve(self, input_tokens: int, output_tokens: int) -> float:
+        """Sets aside the most that a call can cost and returns it, waiting for calls under way where they hold it.
+
+        Raises OverBudget when it is not left even with nothing under way.
+        """
         amount = self.price.of(input_tokens, output_tokens)
-        if self.spent + self.reserved + amount > self.most:
-            raise OverBudget(
-                f"--max-cost {self.most:g}: {self.spent:.4f} spent, {self.reserved:.4f} under way, "
-                f"the next call may cost {amount:.4f}"
-            )
+        while self.spent + self.reserved + amount > self.most:
+            if self.spent + amount > self.most:
+                raise OverBudget(
+                    f"--max-cost {self.most:g}: {self.spent:.4f} spent, the next call may cost {amount:.4f}"
+                )
+            self._settled.clear()
+            await self._settled.wait()
         self.reserved += amount
         return amount
 
     def settle(self, reserved: float, paid: float | None) -> None:
         """The call is over: `paid` replaces what was set aside; an unknown cost counts as all of it."""
+        self._settled.set()
         self.reserved -= reserved
         self.spent += reserved if paid is None else paid

@@ -70,7 +70,7 @@ class Sender:
     async def _request(self, asking: Asking, kind: ledger.Kind, call: dict[str, Any], room: int, tries: int) -> Any:
         """Exactly one HTTP request. The clock of the timeout starts when the slot is entered."""
         input_tokens = asking.prompt_chars // CHARS_PER_TOKEN
-        reserved = self.budget.reserve(input_tokens, room) if self.budget else 0.0
+        reserved = await self.budget.reserve(input_tokens, room) if self.budget else 0.0
         paid: float | None = 0.0
         try:
             async with self._gate.slot(input_tokens + room):

@@ -148,13 +148,20 @@ def test_a_cancelled_waiter_gives_its_turn_to_the_next() -> None:
     assert asyncio.run(asyncio.wait_for(run(), 5)) == 0
 
 
-def test_a_budget_counts_what_is_under_way() -> None:
-    budget = Budget(1.0, TokenPrice(0.001, 0.002))
-    first = budget.reserve(200, 200)  # 0.2 + 0.4
-    assert first == pytest.approx(0.6)
-    with pytest.raises(OverBudget, match=r"--max-cost 1"):
-        budget.reserve(200, 200)
-    budget.settle(first, 0.1)
-    second = budget.reserve(200, 200)
-    budget.settle(second, None)
+def test_a_budget_waits_for_what_is_under_way_and_refuses_what_can_never_fit() -> None:
+    async def run() -> Budget:
+        budget = Budget(1.0, TokenPrice(0.001, 0.002))
+        first = await budget.reserve(200, 200)  # 0.2 + 0.4
+        assert first == pytest.approx(0.6)
+        waiting = asyncio.create_task(budget.reserve(200, 200))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        budget.settle(first, 0.1)
+        second = await waiting
+        budget.settle(second, None)
+        with pytest.raises(OverBudget, match=r"--max-cost 1"):
+            await budget.reserve(200, 200)
+        return budget
+
+    budget = asyncio.run(asyncio.wait_for(run(), 5))
     assert (budget.spent, budget.reserved) == pytest.approx((0.7, 0))
