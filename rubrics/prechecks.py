@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rubrics.citations import parse
 from rubrics.evidence import normalise, sentences
+from rubrics.inventory import checkable
 from rubrics.model import Item, Outcome, Rubric
 from rubrics.numbers import answer_numerals
 from rubrics.overlap import overlap
@@ -22,6 +23,7 @@ _NEGATED = re.compile(
 )
 _ARTICLES = re.compile(r"\b(?:the|an?|el|la|los|las|le|les|der|die|das|het|de)\b")
 _TOKEN = re.compile(r"(?:(?<!\S)-)?[^\W_]+(?:[.,:/-]\d+)*|[^\w\s.,;:!?'()\[\]-]")  # signs such as € or < count
+_JOINED = "the passages are glued into one text (joined): give `contexts` as a list, one passage each"
 _LONGEST_EXACT_REFERENCE = 5
 _LONGEST_NUMBER_ANSWER = 20
 REFUSAL_TABLE = {
@@ -81,6 +83,8 @@ def _undefined(reason: str, *flags: str) -> Draft:
 def _missing(rubric: Rubric, item: Item, mode: str) -> Draft | None:
     if "contexts" in rubric.requires and item.contexts is None:
         return _not_applicable("missing_contexts")
+    if rubric.mode in ("citations", "passages") and any(getattr(p, "joined", False) for p in item.contexts or ()):
+        return _not_applicable(_JOINED)
     if ("reference" in rubric.requires or rubric.mode == "facts") and not has_reference(item):
         return _not_applicable("missing_reference")
     unsourced = rubric.mode == "nuggets" and item.nuggets is None and not has_reference(item)
@@ -160,22 +164,6 @@ def _uncited(rubric: Rubric, item: Item) -> Draft:
     return Draft(
         level=rubric.scale.min, source="precheck", details=details, errors=errors, flags=("uncited_sentences",)
     )
-
-
-def checkable(answer: str) -> bool:
-    """Whether some sentence looks like a statement: it has a digit, a name, or over 6 words, and is no refusal.
-
-    A judge that lists nothing to check in such an answer is not believed (error no_inventory).
-    """
-    if refusal_hint(answer) == "refused":
-        return False
-    for sentence in sentences(answer):
-        words = re.findall(r"[^\W_]+", sentence)
-        named = any(word[0].isupper() and word not in ("I",) for word in words[1:])
-        dense = sum(character >= "\u0e00" and character.isalpha() for character in sentence) > 12
-        if any(character.isdigit() for character in sentence) or named or len(words) > 6 or dense:
-            return True
-    return False
 
 
 def _plain(text: str) -> str:

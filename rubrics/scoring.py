@@ -5,7 +5,7 @@ Caps and tables are written for the default scale 1..5 and keep their relative p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor
 from typing import Any
@@ -71,6 +71,11 @@ def capped(rubric: Rubric, level: int, *caps: tuple[bool, int]) -> int:
 def ratio(part: float, whole: float) -> float | None:
     """part / whole, None when there is nothing to divide by."""
     return part / whole if whole else None
+
+
+def present(**lists: Sequence[Any]) -> dict[str, Any]:
+    """Those of the named lists that hold anything, for details."""
+    return {name: value for name, value in lists.items() if value}
 
 
 def known_errors(rubric: Rubric, labels: Mapping[str, bool] | list[str | None]) -> tuple[tuple[str, ...], list[str]]:

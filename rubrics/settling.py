@@ -1,6 +1,7 @@
 """From a judge's reply to an outcome: verdicts are checked, the score is computed, every non-answer gets a name.
 
-One function per mode (settling_claims.py, settling_verdicts.py) makes a draft; what all modes share is added here.
+One function per mode (settling_claims.py, settling_citations.py, settling_verdicts.py) makes a draft; what all modes
+share is added here.
 Pure functions: settling a stored reply again costs no call.
 """
 
@@ -17,7 +18,8 @@ from rubrics.prechecks import precheck
 from rubrics.quoting import Quotes
 from rubrics.scoring import Draft, abstention, outcome
 from rubrics.screening import case_flags
-from rubrics.settling_claims import settle_citations, settle_claims
+from rubrics.settling_citations import settle_citations
+from rubrics.settling_claims import settle_claims
 from rubrics.settling_pair import PairVerdict, settle_pair
 from rubrics.settling_quick import settle_quick
 from rubrics.settling_verdicts import (

@@ -8,12 +8,12 @@ from typing import Any
 
 from rubrics.blocks import nugget_source
 from rubrics.evidence import normalise
+from rubrics.inventory import nothing_listed, refused, spans_stand_in, uncovered
 from rubrics.model import Item, Prompt, Rubric
 from rubrics.prechecks import REFUSAL_TABLE, has_passages
 from rubrics.quoting import ANSWER, Quotes
 from rubrics.scoring import Draft, band, capped, known_errors, of_five, ratio
 from rubrics.screening import degenerate, refusal_hint
-from rubrics.settling_claims import nothing_listed, refused, spans_stand_in, uncovered
 
 Settled = tuple[Draft, Quotes]
 

@@ -6,8 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from rubrics import list_rubrics, settle
 from rubrics.citations import statements
-from rubrics.model import Prompt
+from rubrics.model import Outcome, Prompt, Rubric, Scale
+from rubrics.outputs import output_model
 from tests.rubrics.items import DATA, Case, Text
 
 PROMPT = Prompt(messages=({"role": "user", "content": "x"},), prompt_hash="0" * 64)
@@ -87,3 +89,31 @@ def _statements(judged: Judged) -> list[dict[str, Any]]:
             "better_source": None, "reason": "gold",
         })  # fmt: skip
     return rows
+
+
+LABELLED = ("faithfulness", "answer_relevance", "completeness", "citation_accuracy", "context_relevance",
+            "answer_correctness", "hallucination", "refusal_correctness")  # fmt: skip
+BUNDLED = {rubric.id: rubric for rubric in list_rubrics()}
+CLOSING = {"rationale": "r", "cannot_judge": None, "holistic_score": None}
+
+
+def judged(rubric: Rubric, item: Case, body: dict[str, Any], prompt: Prompt = PROMPT) -> Outcome:
+    output_model(rubric).model_validate(body)
+    return settle(rubric, item, body, prompt)
+
+
+def claim(text: str, *, verdict: str = "supported", quotes: tuple[tuple[str, str], ...] = (), **more: Any) -> dict[str, Any]:
+    evidence = [{"context_id": name, "quote": quote} for name, quote in quotes]
+    return {"span": text, "claim": text, "role": "core", "evidence": evidence, "reason": "r", "verdict": verdict,
+            "error": None} | more  # fmt: skip
+
+
+def claims(*rows: dict[str, Any], declines: bool = False, **more: Any) -> dict[str, Any]:
+    return {"injection_attempts": [], "only_declines": declines, "claims": list(rows)} | CLOSING | more
+
+
+def simple(mode: str, low: int = 1, high: int = 5, **more: Any) -> Rubric:
+    settings = {"id": "mine", "version": "1", "title": "Mine", "requires": ("question", "answer"), "mode": mode,
+                "scale": Scale(min=low, max=high, pass_at=high), "anchors": {}, "body": "", "root": "mine",
+                "rubric_hash": "0"}  # fmt: skip
+    return Rubric(**settings | more)

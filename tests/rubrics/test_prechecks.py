@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
@@ -66,6 +67,18 @@ def test_blank_contexts_are_undefined_but_hallucination_and_refusal_go_on(contex
 
 def test_context_relevance_does_not_look_at_the_answer() -> None:
     assert before("context_relevance", answer="") is None
+
+
+def test_rubrics_of_single_passages_refuse_glued_ones() -> None:
+    @dataclass(frozen=True)
+    class Glued(Text):
+        joined: bool = True
+
+    for rubric in ("citation_accuracy", "context_relevance"):
+        status, reason = why(rubric, contexts=(Glued("c1", "One. Two."),)) or ("", "")
+        assert status == "not_applicable"
+        assert "joined" in (reason or "")
+    assert before("faithfulness", contexts=(Glued("c1", "One. Two."),)) is None
 
 
 def test_missing_references() -> None:
