@@ -48,15 +48,11 @@ def prepare(rankings: Any, labels: Any, **options: Any) -> Prepared:
 def _match_plain(rankings: Mapping[str, Any], labels: Mapping[str, Any], options: Options) -> Matched | None:
     """The match when everything is lists of text ids and {id: grade}; None when it is not.
 
-    The kind of id is looked at on both ends of a list: a list is filled by one program and holds one kind.
+    A TypeError says that some list holds other things than text.
     """
-    if options.chunk_map is not None or options.doc_pattern is not None:
+    if options.chunk_map is not None or options.doc_pattern is not None or not _all_text(labels):
         return None
-    lists = rankings.values()
-    if not set(map(type, labels.values())) <= {dict} or not set(map(type, lists)) <= {list}:
-        return None
-    ends = {type(ranking[place]) for ranking in lists if ranking for place in (0, -1)}
-    if not ends <= {str} or not _all_text(labels):
+    if set(map(type, rankings.values())) - {list}:
         return None
     try:
         return match_ids(rankings, labels, options, scores={}, warnings=without_scores(options))
@@ -65,7 +61,9 @@ def _match_plain(rankings: Mapping[str, Any], labels: Mapping[str, Any], options
 
 
 def _all_text(labels: Mapping[str, dict[Any, Any]]) -> bool:
-    """Whether all label ids are text; `join` takes nothing else."""
+    """Whether all labels are {id: grade} with text ids; `join` takes nothing else."""
+    if set(map(type, labels.values())) - {dict}:
+        return False
     try:
         "".join(chain.from_iterable(labels.values()))
     except TypeError:

@@ -66,7 +66,7 @@ def by_query(given: Any, name: str) -> Mapping[str, Any]:
         return _from_frame(given, name)
     if not isinstance(given, Mapping):
         raise InputError(f"{name} is a {type(given).__name__}: give a mapping of query id to its list, or a DataFrame")
-    if all(type(query) is str for query in given):
+    if set(map(type, given)) <= {str}:
         return given
     made = {id_text(query, name): value for query, value in given.items()}
     if len(made) < len(given):

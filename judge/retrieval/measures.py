@@ -1,7 +1,7 @@
 """The retrieval measures: matched slots become sums at every cut-off in one pass, sums become measures.
 
 Every measure of a query is numerator / denominator, so that the macro mean (of the ratios) and the micro mean (ratio
-of the sums) come from the same two numbers. Arrays have shape (n, m + 1): n queries, m cut-offs, then the whole list.
+of the sums) come from the same two numbers. Arrays have shape (m + 1, n): m cut-offs, then the whole list; n queries.
 Definitions: trec_eval (Buckley and Voorhees); NDCG: Jarvelin and Kekalainen 2002, discount log2(rank + 1).
 """
 
@@ -19,12 +19,12 @@ from judge.retrieval.slots import BoolArray, FloatArray, IntArray, Matched, Slot
 
 @dataclass(slots=True)
 class Sums:
-    """What the lists hold up to each cut-off; all but the last four have shape (n, m + 1).
+    """What the lists hold up to each cut-off; all but the last four have shape (m + 1, n).
 
     found: labels. relevant: relevant items. hit, reciprocal: 1 and 1/rank of the first found label. steps: items
     that found something new. precision_sum: sum of precision at the steps; precision_mean: the same per step.
     dcg, ideal_dcg, judged, covered, redundant: see `Matched`. limit: slots available, min(k, n).
-    cut: (m + 1,) the cut-offs, the last one infinite. total, units: (n,) labels and ideal units that count as
+    cut: (m + 1, 1) the cut-offs, the last one infinite. total, units: (n,) labels and ideal units that count as
     relevant. positive: (n,) whether any grade is above 0.
     """
 
@@ -64,10 +64,18 @@ def sums(matched: Matched, k: tuple[int, ...], options: Options) -> Sums:
     n, m = matched.n, len(k)
     bounds: IntArray = np.array(k, dtype=np.int64)
 
+    placed: list[tuple[Slots, IntArray]] = []
+
+    def cells(events: Slots) -> IntArray:
+        for known, places_of_known in placed:
+            if known is events:
+                return places_of_known
+        placed.append((events, np.searchsorted(bounds, events.rank) * n + events.row))
+        return placed[-1][1]
+
     def upto(events: Slots, weights: FloatArray | None = None) -> FloatArray:
-        cells = events.row * (m + 1) + np.searchsorted(bounds, events.rank)
-        counts = np.bincount(cells, weights=weights, minlength=n * (m + 1))
-        return counts.reshape(n, m + 1).cumsum(axis=1).astype(np.float64)
+        counts = np.bincount(cells(events), weights=weights, minlength=n * (m + 1))
+        return counts.reshape(m + 1, n).cumsum(axis=0, dtype=np.float64)
 
     def binary(events: Slots) -> Slots:
         return events.where(events.grade >= options.rel_level)
@@ -82,8 +90,8 @@ def sums(matched: Matched, k: tuple[int, ...], options: Options) -> Sums:
     step_sum = found_sum if steps is found else upto(steps)
     precision_sum = upto(steps, (places(steps.row, n) + 1.0) / steps.rank)
     labels, ideal = binary(matched.labels), binary(matched.ideal)
-    cut = np.append(bounds.astype(np.float64), np.inf)
-    covered = np.zeros((n, m + 1))
+    cut = np.append(bounds.astype(np.float64), np.inf)[:, None]
+    covered = np.zeros((m + 1, n))
     if matched.covered is not None:
         events, shares = matched.covered
         covered = upto(events.where(events.grade >= options.rel_level), shares[events.grade >= options.rel_level])
@@ -101,7 +109,7 @@ def sums(matched: Matched, k: tuple[int, ...], options: Options) -> Sums:
         judged=upto(matched.judged),
         covered=covered,
         redundant=redundant,
-        limit=np.minimum(cut, matched.lengths[:, None]),
+        limit=np.minimum(cut, matched.lengths),
         cut=cut,
         total=np.bincount(labels.row, minlength=n).astype(np.float64),
         units=np.bincount(ideal.row, minlength=n).astype(np.float64),
@@ -126,8 +134,7 @@ def precision(s: Sums, options: Options) -> Parts:
 
 def recall(s: Sums, options: Options) -> Parts:
     """Labels found in the first k slots / all relevant labels."""
-    total = s.total[:, None]
-    return s.found, np.minimum(total, s.cut) if options.recall_denominator == "min_relevant_k" else total
+    return s.found, np.minimum(s.total, s.cut) if options.recall_denominator == "min_relevant_k" else s.total
 
 
 def hit_rate(s: Sums, options: Options) -> Parts:
@@ -144,8 +151,7 @@ def ap(s: Sums, options: Options) -> Parts:
     """Sum of the precision at each slot that finds something new / what could be found."""
     if options.ap_denominator == "retrieved_relevant":
         return context_precision(s, options)
-    units = s.units[:, None]
-    return s.precision_sum, np.minimum(units, s.cut) if options.ap_denominator == "min_relevant_k" else units
+    return s.precision_sum, np.minimum(s.units, s.cut) if options.ap_denominator == "min_relevant_k" else s.units
 
 
 def dcg(s: Sums, options: Options) -> Parts:
@@ -165,7 +171,7 @@ def judged(s: Sums, options: Options) -> Parts:
 
 def coverage(s: Sums, options: Options) -> Parts:
     """Mean share of each relevant label that the first k items cover together."""
-    return s.covered, s.total[:, None]
+    return s.covered, s.total
 
 
 def redundancy(s: Sums, options: Options) -> Parts:
@@ -175,7 +181,7 @@ def redundancy(s: Sums, options: Options) -> Parts:
 
 def context_recall(s: Sums, options: Options) -> Parts:
     """Labels found in the whole list / all relevant labels."""
-    return s.found, s.total[:, None]
+    return s.found, s.total
 
 
 def context_precision(s: Sums, options: Options) -> Parts:
@@ -214,11 +220,11 @@ def blank_rows(name: str, s: Sums) -> BoolArray:
 
 
 def column_values(name: str, s: Sums, options: Options) -> FloatArray:
-    """Values of a measure, (n, m + 1); NaN where undefined."""
+    """Values of a measure, (m + 1, n); NaN where undefined."""
     to_zero = name == "context_precision" or (name == "ap" and options.ap_denominator == "retrieved_relevant")
     values = ratio(*FAMILIES[name](s, options), empty=0.0 if to_zero else np.nan)
     if options.empty_labels != "zero":
-        values[blank_rows(name, s)] = np.nan
+        values[:, blank_rows(name, s)] = np.nan
     elif name != "judged":
-        values[blank_rows(name, s)] = 0.0
+        values[:, blank_rows(name, s)] = 0.0
     return values

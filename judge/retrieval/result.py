@@ -122,7 +122,8 @@ class RetrievalResult:
         family, column = self._place(name)
         if family not in self._families:
             self._families[family] = column_values(family, self.sums, self.options)
-        return self._families[family][:, column]
+        column_of: FloatArray = self._families[family][column]
+        return column_of
 
     def _place(self, name: str) -> tuple[str, int]:
         if name not in self.measures:
@@ -142,7 +143,7 @@ class RetrievalResult:
         else:
             numerators, denominators = FAMILIES[family](self.sums, self.options)
             denominators = np.broadcast_to(denominators, numerators.shape)
-            estimate = _micro(numerators[~gone, column], denominators[~gone, column], bounds)
+            estimate = _micro(numerators[column, ~gone], denominators[column, ~gone], bounds)
         return replace(estimate, n_dropped=n_dropped) if n_dropped else estimate
 
     def _query_values(self, query: str) -> dict[str, float | None]:

@@ -26,7 +26,7 @@ def docid_desc(ranked: Ranked) -> Ranked:
 def expect(s: Sums, row: int, groups: Sequence[TieGroup], options: Options) -> None:
     """Replace the sums of one query by their expectation when every order of a tied group is equally likely."""
     depth = sum(group.size for group in groups)
-    cuts = [int(min(cut, depth)) for cut in s.cut]
+    cuts = [int(min(cut, depth)) for cut in s.cut[:, 0]]
     step, precision, gained, judged, hit, mean = np.zeros((6, depth + 1))
     start = before = 0
     for group in groups:
@@ -46,10 +46,10 @@ def expect(s: Sums, row: int, groups: Sequence[TieGroup], options: Options) -> N
         before += relevant
         start += group.size
     ranks = np.maximum(np.arange(depth + 1), 1)
-    s.found[row] = s.relevant[row] = s.steps[row] = step.cumsum()[cuts]
-    s.precision_sum[row], s.precision_mean[row] = precision.cumsum()[cuts], mean[cuts]
-    s.dcg[row], s.judged[row] = gained.cumsum()[cuts], judged.cumsum()[cuts]
-    s.hit[row], s.reciprocal[row] = hit.cumsum()[cuts], (hit / ranks).cumsum()[cuts]
+    s.found[:, row] = s.relevant[:, row] = s.steps[:, row] = step.cumsum()[cuts]
+    s.precision_sum[:, row], s.precision_mean[:, row] = precision.cumsum()[cuts], mean[cuts]
+    s.dcg[:, row], s.judged[:, row] = gained.cumsum()[cuts], judged.cumsum()[cuts]
+    s.hit[:, row], s.reciprocal[:, row] = hit.cumsum()[cuts], (hit / ranks).cumsum()[cuts]
 
 
 def steps_so_far(before: int, relevant: int, size: int) -> FloatArray:

@@ -2,8 +2,8 @@
 
     python tests/bench/retrieval.py [--queries 10000] [--depth 100] [--rounds 5]
 
-All engines see the same lists and labels and run one after the other in every round; medians and their ratios are
-printed. Machines differ and are shared: read the ratios, not the seconds. Peak memory beyond the input is measured
+All engines see the same lists and labels and run one after the other in every round; medians of CPU time and their
+ratios are printed. Machines differ and are shared: read the ratios, not the seconds. Peak memory beyond the input is measured
 in a process of its own for each engine.
 """
 
@@ -18,7 +18,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:] = [str(HERE.parents[1]), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
 K = (1, 3, 5, 10, 20, 100)
 CUTS = ",".join(map(str, K))
@@ -79,14 +83,14 @@ def engines(rankings: Rankings, labels: Labels) -> dict[str, Callable[[], Any]]:
 
 
 def timed(work: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds of each engine, interleaved, after one round that does not count."""
+    """Median CPU seconds of each engine, interleaved, after one round that does not count."""
     taken: dict[str, list[float]] = {name: [] for name in work}
     for number in range(rounds + 1):
         for name, run in work.items():
-            start = time.perf_counter()
+            start = time.process_time()
             run()
             if number:
-                taken[name].append(time.perf_counter() - start)
+                taken[name].append(time.process_time() - start)
     return {name: statistics.median(seconds) for name, seconds in taken.items()}
 
 
@@ -166,7 +170,9 @@ def main() -> None:
             )
         )
         return
-    print(f"{given.queries} queries x {given.depth} ids, cut-offs {CUTS}; {given.rounds} interleaved rounds, medians")
+    print(
+        f"{given.queries} queries x {given.depth} ids, cut-offs {CUTS}; {given.rounds} interleaved rounds, medians of CPU time"
+    )
     print(f"agreement with pytrec_eval checked on {compared} values")
     for name, seconds in medians.items():
         print(f"  {name:42} {seconds * 1000:9.1f} ms")

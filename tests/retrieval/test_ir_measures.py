@@ -13,7 +13,7 @@ from judge.retrieval import evaluate
 ir_measures = pytest.importorskip("ir_measures")
 from ir_measures import AP, RR, Judged, P, R, Success, nDCG, providers  # noqa: E402
 from ir_measures.providers.base import NOT_PROVIDED, Choices  # noqa: E402
-from ir_measures.providers.base import Any as AnyValue
+from ir_measures.providers.base import Any as AnyValue  # noqa: E402
 
 FAMILIES = {
     "P": "precision",

@@ -30,6 +30,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=60)
 @given(st.lists(IDS, max_size=20), GRADES, OPTIONS)
 def test_every_value_lies_in_0_to_1_and_recall_and_hit_rate_grow_with_k(
     ranking: list[str], grades: dict[str, int], options: dict[str, Any]
@@ -42,7 +43,7 @@ def test_every_value_lies_in_0_to_1_and_recall_and_hit_rate_grow_with_k(
         assert column == sorted(column, key=lambda v: (v is not None, v)), family
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.lists(IDS, max_size=20), GRADES, OPTIONS)
 def test_items_documents_and_label_objects_give_the_values_of_bare_ids(
     ranking: list[str], grades: dict[str, int], options: dict[str, Any]
@@ -61,6 +62,7 @@ def test_items_documents_and_label_objects_give_the_values_of_bare_ids(
     assert by_document.per_query["q"] == first.per_query["q"]
 
 
+@settings(max_examples=60)
 @given(
     st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), st.lists(IDS, max_size=20), min_size=1),
     st.dictionaries(
