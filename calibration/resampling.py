@@ -147,10 +147,12 @@ def replicated(summary: Summary, data: PairTables, *, seed: int, replicates: int
     rng = np.random.default_rng(seed)
     n_units = int(data.counts.sum())
     drawn = np.empty(replicates)
+    one_cell_each = data.units.shape[0] == data.units.shape[1] and bool((data.units == np.eye(len(data.units))).all())
     step = max(1, CELLS_AT_ONCE // max(len(data.counts), data.tables.size))
     for start in range(0, replicates, step):
         size = min(step, replicates - start)
-        totals = rng.multinomial(n_units, data.counts / n_units, size=size).astype(np.float64) @ data.units
+        drawn_units = rng.multinomial(n_units, data.counts / n_units, size=size).astype(np.float64)
+        totals = drawn_units if one_cell_each else drawn_units @ data.units
         drawn[start : start + size] = summary(data.expand(totals))
     return drawn
 

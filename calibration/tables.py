@@ -34,12 +34,28 @@ def weight_matrix(k: int, weights: Weights) -> FloatArray:
     return {"none": np.eye(k), "linear": 1 - distance, "quadratic": 1 - distance**2}[weights]
 
 
-def _shares(tables: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Cell shares, row margins, column margins; margins come from summed counts so that a full one is exactly 1."""
-    total = tables.sum(axis=(-2, -1))
+def _margins(tables: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Row and column shares and the total; shares come from summed counts so that a full margin is exactly 1."""
+    rows, columns = tables.sum(-1), tables.sum(-2)
+    total = rows.sum(-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rows, columns = tables.sum(-1) / total[..., None], tables.sum(-2) / total[..., None]
+        return rows / total[..., None], columns / total[..., None], total
+
+
+def _shares(tables: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Cell shares, row shares, column shares."""
+    rows, columns, total = _margins(tables)
+    with np.errstate(invalid="ignore", divide="ignore"):
         return tables / total[..., None, None], rows, columns
+
+
+def _agreed(tables: FloatArray, weights: Weights, total: FloatArray) -> FloatArray:
+    """The weighted share of agreement; the diagonal alone when unweighted."""
+    weighted = tables * weight_matrix(tables.shape[-1], weights) if weights != "none" else None
+    hits = np.einsum("...ii->...", tables) if weighted is None else weighted.sum((-2, -1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share: FloatArray = hits / total
+    return share
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
@@ -49,30 +65,28 @@ def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 def percent_agreement(tables: FloatArray) -> FloatArray:
     """Share of items with the same label from both raters, 0..1."""
-    agreed: FloatArray = np.einsum("...ii->...", _shares(tables)[0])
-    return agreed
+    return _agreed(tables, "none", tables.sum((-2, -1)))
 
 
 def cohen_kappa(tables: FloatArray, weights: Weights = "none") -> FloatArray:
     """Cohen's kappa, -1..1; undefined when both raters used one and the same category. Cohen 1960, 1968."""
-    p, rows, columns = _shares(tables)
-    w = weight_matrix(tables.shape[-1], weights)
-    observed = (p * w).sum((-2, -1))
-    expected = ((rows @ w) * columns).sum(-1)
+    rows, columns, total = _margins(tables)
+    observed = _agreed(tables, weights, total)
+    expected = ((rows @ weight_matrix(tables.shape[-1], weights)) * columns).sum(-1)
     return _ratio(observed - expected, 1 - expected)
 
 
 def kappa_max(tables: FloatArray) -> FloatArray:
     """The largest unweighted kappa that these margins allow."""
-    _, rows, columns = _shares(tables)
+    rows, columns, _ = _margins(tables)
     expected = (rows * columns).sum(-1)
     return _ratio(np.minimum(rows, columns).sum(-1) - expected, 1 - expected)
 
 
 def scott_pi(tables: FloatArray) -> FloatArray:
     """Scott's pi: chance agreement from the pooled margins; undefined for a single category. Scott 1955."""
-    p, rows, columns = _shares(tables)
-    observed = np.einsum("...ii->...", p)
+    rows, columns, total = _margins(tables)
+    observed = _agreed(tables, "none", total)
     expected = (((rows + columns) / 2) ** 2).sum(-1)
     return _ratio(observed - expected, 1 - expected)
 
@@ -80,9 +94,9 @@ def scott_pi(tables: FloatArray) -> FloatArray:
 def gwet_ac(tables: FloatArray, weights: Weights = "none") -> FloatArray:
     """Gwet's AC1 (AC2 with weights); K comes from the declared scale, so one used category gives 1. Gwet 2008."""
     k = tables.shape[-1]
-    p, rows, columns = _shares(tables)
+    rows, columns, total = _margins(tables)
     w, pooled = weight_matrix(k, weights), (rows + columns) / 2
-    observed = (p * w).sum((-2, -1))
+    observed = _agreed(tables, weights, total)
     expected = w.sum() / (k * (k - 1)) * (pooled * (1 - pooled)).sum(-1)
     return _ratio(observed - expected, 1 - expected)
 
@@ -129,7 +143,7 @@ def moments(tables: FloatArray, x: FloatArray, y: FloatArray) -> tuple[FloatArra
 
 def spearman(tables: FloatArray) -> FloatArray:
     """Spearman's rho with midranks: Pearson's r of the ranks that the margins give to each category."""
-    _, rows, columns = _shares(tables)
+    rows, columns, _ = _margins(tables)
     return pearson(tables, midranks(rows), midranks(columns))
 
 

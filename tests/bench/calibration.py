@@ -38,7 +38,7 @@ def kappa_against_scipy() -> dict[str, float]:
     rng = np.random.default_rng(0)
     human = rng.integers(0, 5, 200)
     judge = np.where(rng.random(200) < 0.7, human, rng.integers(0, 5, 200))
-    ours = best_of(5, lambda: kappa(pair_tables([(judge, human)], 5)))
+    ours = best_of(9, lambda: kappa(pair_tables([(judge, human)], 5)))
 
     def statistic(a: Any, b: Any) -> float:
         return float(cohen_kappa(table_of(a, b, 5)))
