@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from judge.retrieval.result import RetrievalResult
 from judge.retrieval.sweeping import Sweep
 
 MOVED_SHOWN = 10
+COLUMNS = 4
 SHOWN_AS = {"rr": "rr (mean: MRR)", "ap": "ap (mean: MAP)"}
 
 
@@ -33,7 +34,7 @@ def document(result: RetrievalResult, comparison: RetrievalComparison | None, sw
 
 def sections(result: RetrievalResult, comparison: RetrievalComparison | None, sweep: Sweep | None) -> list[Section]:
     """The page: measures at every cut-off, whole-list measures, then the comparison and the sweep."""
-    pages = [_at_k(result), _whole(result)]
+    pages = [*_at_k(result), _whole(result)]
     if comparison is not None:
         pages += [_comparison(comparison), _moved(comparison)]
     if sweep is not None:
@@ -41,18 +42,20 @@ def sections(result: RetrievalResult, comparison: RetrievalComparison | None, sw
     return pages
 
 
-def _at_k(result: RetrievalResult) -> Section:
+def _at_k(result: RetrievalResult) -> list[Section]:
+    """Tables of a few cut-offs each, with counts and conventions under the last."""
+    pages = [_columns(result, result.k[i : i + COLUMNS]) for i in range(0, len(result.k), COLUMNS)]
+    return [*pages[:-1], replace(pages[-1], notes=[_counts(result), *_conventions(result)])]
+
+
+def _columns(result: RetrievalResult, k: tuple[int, ...]) -> Section:
     families = AT_K | AT_K_PASSAGES if result.matched.covered is not None else AT_K
-    rows = [[name, *(estimated(result.measures[f"{name}@{k}"].to_dict(), 3) for k in result.k)] for name in families]
+    rows = [[name, *(estimated(result.measures[f"{name}@{cut}"].to_dict(), 3) for cut in k)] for name in families]
     ceilings = result.precision_ceiling
     if any(value is not None for value in ceilings.values()):
-        rows.insert(1, ["  its ceiling", *(figure(ceilings[k], 3) for k in result.k)])
-    return Section(
-        f"Retrieval: {result.n_scored} of {result.n_queries} queries, unit {result.unit}",
-        ["mean [95% interval]", *(f"@{k}" for k in result.k)],
-        rows,
-        [_counts(result), _conventions(result)],
-    )
+        rows.insert(1, ["  its ceiling", *(figure(ceilings[cut], 3) for cut in k)])
+    title = f"Retrieval: {result.n_scored} of {result.n_queries} queries, unit {result.unit}"
+    return Section(title, ["mean [95% interval]", *(f"@{cut}" for cut in k)], rows)
 
 
 def _counts(result: RetrievalResult) -> str:
@@ -62,10 +65,13 @@ def _counts(result: RetrievalResult) -> str:
     )
 
 
-def _conventions(result: RetrievalResult) -> str:
+def _conventions(result: RetrievalResult) -> list[str]:
+    """All conventions in one line; those that were chosen in a second."""
     usual = Options().conventions()
-    own = [f"{name}={value}" for name, value in result.conventions.items() if value != usual[name]]
-    return f"conventions: {', '.join(own)}, the rest default" if own else "conventions: all default (see --json)"
+    made = {name: value for name, value in result.conventions.items() if value is not None}
+    chosen = [f"{name}={value}" for name, value in made.items() if value != usual[name]]
+    every = ", ".join(f"{name}={value}" for name, value in made.items())
+    return [f"conventions: {every}", *([f"not the default: {', '.join(chosen)}"] if chosen else [])]
 
 
 def _whole(result: RetrievalResult) -> Section:

@@ -99,7 +99,8 @@ def test_the_page_has_numbers_counts_and_conventions() -> None:
     shown = call(*TREC, "-k", "3", "--empty-labels", "zero").stdout
     assert "Retrieval: 3 of 3 queries, unit chunk" in shown
     assert "0.222 [" in shown
-    assert "conventions: empty_labels=zero, the rest default" in shown
+    assert "conventions: precision_denominator=k, recall_denominator=relevant" in shown
+    assert "not the default: empty_labels=zero" in shown
     assert "\x1b[" not in shown
 
 
