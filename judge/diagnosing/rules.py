@@ -167,7 +167,7 @@ def _first(sides: Mapping[str, str]) -> Rule:
 
 def _ways(inputs: Mapping[str, Reading]) -> Iterator[dict[str, str]]:
     """Every way the uncertain inputs could fall."""
-    known: dict[str, Side] = dict.fromkeys(MEASURED, "missing") | STATED
+    known: dict[str, str] = {**dict.fromkeys(MEASURED, "missing"), **STATED}
     known |= {name: reading.side for name, reading in inputs.items()}
     choices = [(("yes", "no") if name in STATED else ("high", "low")) if side == "uncertain" else (side,)
                for name, side in known.items()]  # fmt: skip
