@@ -103,6 +103,9 @@ def _doubts(matched: Matched, options: Options) -> list[str]:
         )
     if matched.n_duplicates:
         doubts.append(f"{matched.n_duplicates} repeated ids in the rankings (duplicates={options.duplicates})")
+    below = int((grades < 0).sum())
+    if below:
+        doubts.append(f"{below} labels have a grade below 0: they gain nothing and count as not judged (as in trec_eval)")
     between = int(((grades > 0) & (grades < options.rel_level) & (grades != np.floor(grades))).sum())
     if between:
         doubts.append(

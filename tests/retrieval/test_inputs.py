@@ -127,6 +127,7 @@ def test_suspicious_joins_are_doubted_aloud() -> None:
     assert "no labelled query has a ranking" in evaluate({"Q1": ["a"]}, {"q1": ["a"]}).warnings[0]
     assert "no labelled id occurs in any ranking" in evaluate({"q": ["D1#0"]}, {"q": ["D1"]}).warnings[0]
     assert "fractional grade" in evaluate({"q": ["a"]}, {"q": {"a": 0.5, "b": 1}}).warnings[0]
+    assert "1 labels have a grade below 0" in evaluate({"q": ["a"]}, {"q": {"a": -1, "b": 1}}).warnings[-1]
     assert "changes nothing" in evaluate({"q": ["a"]}, {"q": {"a": 1}}, ties="expected").warnings[0]
     assert evaluate({"q": ["a"]}, {"q": {"a": 1}}).warnings == ()
 
