@@ -11,6 +11,17 @@ from judge.retrieval.sweeping import Sweep, k_sweep
 from judge.retrieval.trec import read_qrels, read_ranking
 
 __all__ = [
-    "Prepared", "Ranked", "RetrievalComparison", "RetrievalResult", "Sweep", "compare_rankings", "evaluate", "from_cases",
-    "k_sweep", "prepare", "read_qrels", "read_ranking", "relabel_cases",
-]  # fmt: skip
+    "Prepared",
+    "Ranked",
+    "RetrievalComparison",
+    "RetrievalResult",
+    "Sweep",
+    "compare_rankings",
+    "evaluate",
+    "from_cases",
+    "k_sweep",
+    "prepare",
+    "read_qrels",
+    "read_ranking",
+    "relabel_cases",
+]

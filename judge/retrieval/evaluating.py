@@ -72,6 +72,8 @@ def _all_text(labels: Mapping[str, dict[Any, Any]]) -> bool:
 
 
 def _refuse_incomplete(matched: Matched, rankings: Mapping[str, Any], options: Options) -> None:
+    if (options.missing_queries, options.extra_queries, options.empty_labels).count("error") == 0:
+        return
     known = set(matched.queries)
     relevant = np.bincount(matched.labels.row[matched.labels.grade >= options.rel_level], minlength=matched.n)
     checks = (
@@ -105,7 +107,9 @@ def _doubts(matched: Matched, options: Options) -> list[str]:
         doubts.append(f"{matched.n_duplicates} repeated ids in the rankings (duplicates={options.duplicates})")
     below = int((grades < 0).sum())
     if below:
-        doubts.append(f"{below} labels have a grade below 0: they gain nothing and count as not judged (as in trec_eval)")
+        doubts.append(
+            f"{below} labels have a grade below 0: they gain nothing and count as not judged, as in trec_eval"
+        )
     between = int(((grades > 0) & (grades < options.rel_level) & (grades != np.floor(grades))).sum())
     if between:
         doubts.append(

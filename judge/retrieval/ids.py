@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ def match_ids(
     Raises TypeError when a list does not begin and end with text: a list is filled by one program and holds one kind
     of id, and looking at every id would cost a third of the whole evaluation.
     """
+    sizes: list[int] = []
+    given: list[Any] = []
     counts: list[int] = []
     lengths: list[int] = []
     ranks: list[int] = []
@@ -38,6 +40,8 @@ def match_ids(
     tied: dict[int, tuple[TieGroup, ...]] = {}
     condensed = options.judged_only
     for query, judged, ranking in zip(labels, labels.values(), map(rankings.get, labels), strict=True):
+        sizes.append(len(judged))
+        given += judged.values()
         if not ranking:
             n_missing += ranking is None
             counts.append(0)
@@ -63,8 +67,7 @@ def match_ids(
         grades += map(judged.__getitem__, found)
     if repeated and options.duplicates == "error":
         refuse_duplicates(repeated, rankings)
-    sizes = np.fromiter(map(len, labels.values()), dtype=np.int64, count=len(labels))
-    ideal = Slots.ideal(np.repeat(np.arange(len(labels)), sizes), all_grades(labels), len(labels))
+    ideal = Slots.ideal(np.repeat(np.arange(len(labels)), sizes), as_grades(given, labels), len(labels))
     rows = np.repeat(np.arange(len(labels)), counts)
     slots = Slots.ordered(rows, np.array(ranks, dtype=np.int64) + 1, np.array(grades, dtype=np.float64))
     queries = tuple(labels)
@@ -81,12 +84,10 @@ def match_ids(
     )  # fmt: skip
 
 
-def all_grades(labels: Mapping[str, Grades]) -> FloatArray:
-    """The grades of all labels as one array; the first that is no finite number is named."""
-
-    listed = list(chain.from_iterable(judged.values() for judged in labels.values()))
-    if set(map(type, listed)) <= {int, float, bool}:
-        grades = np.array(listed, dtype=np.float64)
+def as_grades(given: Sequence[Any], labels: Mapping[str, Grades]) -> FloatArray:
+    """The grades of all labels in order as one array; the first that is no finite number is named with its query."""
+    if set(map(type, given)) <= {int, float, bool}:
+        grades = np.array(given, dtype=np.float64)
         if np.isfinite(grades).all():
             return grades
     checked = [

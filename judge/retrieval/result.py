@@ -96,9 +96,6 @@ class RetrievalResult:
         self._families: dict[str, FloatArray] = {}
         self.names = _names(k, passages=matched.covered is not None)
         self.measures: Mapping[str, Estimate] = Lazy((*self.names, *MEAN_NAMES), self._estimate)
-        self.matches: Mapping[str, tuple[LabelMatch, ...]] = Lazy(
-            matched.queries, lambda query: matched.matches(self._row[query])
-        )
 
     @property
     def unit(self) -> str:
@@ -115,7 +112,13 @@ class RetrievalResult:
 
     @cached_property
     def per_query(self) -> Mapping[str, dict[str, float | None]]:
+        """Query id -> {measure: value, or None where undefined}."""
         return Lazy(self.matched.queries, self._query_values)
+
+    @cached_property
+    def matches(self) -> Mapping[str, tuple[LabelMatch, ...]]:
+        """Query id -> where each of its labels was found."""
+        return Lazy(self.matched.queries, lambda query: self.matched.matches(self._row[query]))
 
     def values(self, name: str) -> FloatArray:
         """One value per query, in the order of the labels; NaN where the measure is undefined."""

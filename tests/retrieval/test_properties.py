@@ -30,7 +30,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(IDS, max_size=20), GRADES, OPTIONS)
 def test_every_value_lies_in_0_to_1_and_recall_and_hit_rate_grow_with_k(
     ranking: list[str], grades: dict[str, int], options: dict[str, Any]
@@ -43,7 +43,7 @@ def test_every_value_lies_in_0_to_1_and_recall_and_hit_rate_grow_with_k(
         assert column == sorted(column, key=lambda v: (v is not None, v)), family
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(IDS, max_size=20), GRADES, OPTIONS)
 def test_items_documents_and_label_objects_give_the_values_of_bare_ids(
     ranking: list[str], grades: dict[str, int], options: dict[str, Any]
@@ -62,7 +62,7 @@ def test_items_documents_and_label_objects_give_the_values_of_bare_ids(
     assert by_document.per_query["q"] == first.per_query["q"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), st.lists(IDS, max_size=20), min_size=1),
     st.dictionaries(
@@ -94,7 +94,7 @@ def test_values_agree_with_trec_eval_after_compacting(
     assert set(theirs) == set(run) & set(labels)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=1, max_size=6),
     st.dictionaries(st.integers(0, 6), st.integers(0, 2), min_size=1),
