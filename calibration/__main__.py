@@ -45,6 +45,37 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     return document | {"unmatched": unmatched}
 
 
+def pairwise(options: argparse.Namespace) -> dict[str, Any]:
+    from calibration.agreement import as_json
+    from calibration.pairwise import agreement_with_humans, ratings, summarize
+    from calibration.verdicts import read_comparisons
+
+    verdicts, humans = read_comparisons(options.comparisons)
+    document: dict[str, Any] = as_json(summarize(verdicts))
+    if humans is not None:
+        document["human_agreement"] = as_json(agreement_with_humans(verdicts.names(), humans, seed=options.seed))
+    if len({name for pair in verdicts.systems or () for name in pair}) > 2:
+        document["ratings"] = as_json(ratings(verdicts, seed=options.seed))
+    return document
+
+
+def alt_test(options: argparse.Namespace) -> dict[str, Any]:
+    from calibration.agreement import as_json
+    from calibration.ratings import read_ratings
+    from calibration.replacement import alt_test as tested
+
+    humans = [name.strip() for name in options.human.split(",")] if options.human else None
+    raters = [options.judge or "judge", *humans] if humans else None
+    ratings = read_ratings(options.ratings, scale=_scale(options), raters=raters, item=options.item)
+    document: dict[str, Any] = as_json(
+        tested(
+            ratings, judge=options.judge, humans=humans, epsilon=options.epsilon, scoring=options.scoring,
+            q=options.q, seed=options.seed,
+        )
+    )  # fmt: skip
+    return document
+
+
 def budget(options: argparse.Namespace) -> dict[str, Any]:
     from calibration.budget import labels_for_kappa
 
@@ -83,10 +114,14 @@ def parser() -> argparse.ArgumentParser:
     four.add_argument("--half-width", type=float, required=True)
     four.add_argument("--prevalence", type=float, required=True, help="share of the positive label")
 
+    five = verbs.add_parser("pairwise", help="two or more systems judged in both orders")
+    five.add_argument("comparisons", help="CSV: item,a,b,order1,order2[,human]; order1 shows a first, order2 b")
+
     for verb in (one, two, three):
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")
+    for verb in (one, two, three, five):
         verb.add_argument("--seed", type=int, default=0, help="seed of the resampling (default 0)")
-    for verb, run in ((one, agreement), (two, correct), (three, compare), (four, budget)):
+    for verb, run in ((one, agreement), (two, correct), (three, compare), (four, budget), (five, pairwise)):
         verb.add_argument("--json", action="store_true", help="one JSON document on standard output")
         verb.set_defaults(run=run)
     return root

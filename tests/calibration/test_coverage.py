@@ -8,6 +8,7 @@ import pytest
 from calibration.correction import ppi
 from calibration.estimate import mean, proportion
 from calibration.kappa import kappa
+from calibration.pairwise import PairVerdicts, order_effect, summarize
 from calibration.rogan_gladen import rogan_gladen
 from calibration.tables import cohen_kappa
 
@@ -111,3 +112,31 @@ def test_wilson_covers_near_the_edge_where_the_wald_interval_does_not():
     found = [proportion(int(count), 25) for count in counts]
     assert shares([(e.ci_low, e.ci_high) for e in found], 0.96) >= 0.92
     assert shares([(e.value - 1.96 * e.se, e.value + 1.96 * e.se) for e in found], 0.96) < 0.8
+
+
+def test_the_win_rate_of_both_orders_covers_and_a_single_order_is_biased():
+    rng, covered, single = np.random.default_rng(8), [], []
+    strengths, gamma = rng.normal(0.6, 1, size=4000), 1.2
+    chance = {side: 1 / (1 + np.exp(-(strengths + side * gamma))) for side in (1, -1)}
+    truth = float((chance[1] + chance[-1]).mean() / 2)
+    for _ in range(REPEATS):
+        asked = rng.choice(4000, size=120, replace=False)
+        orders = [np.where(rng.random(120) < chance[side][asked], "a", "b") for side in (1, -1)]
+        found = summarize(PairVerdicts([str(i) for i in asked], *(list(order) for order in orders))).win_rate_a
+        covered.append((found.ci_low, found.ci_high))
+        only = proportion(int((orders[0] == "a").sum()), 120)
+        single.append((only.ci_low, only.ci_high))
+    assert shares(covered, truth) >= 0.92
+    assert shares(single, truth) < 0.5
+
+
+def test_the_order_effect_is_recovered_whatever_the_strengths():
+    rng, covered = np.random.default_rng(9), []
+    for _ in range(REPEATS):
+        strengths = rng.normal(0.5, 1.5, size=200)
+        orders = [
+            np.where(rng.random(200) < 1 / (1 + np.exp(-(strengths + side * 0.7))), "a", "b") for side in (1, -1)
+        ]
+        gamma = order_effect(PairVerdicts([str(i) for i in range(200)], *(list(order) for order in orders)))
+        covered.append((gamma.ci_low, gamma.ci_high))
+    assert shares(covered, 0.7) >= 0.92
