@@ -13,7 +13,7 @@ from judge.llm.capability import Capability, Output
 from judge.llm.failures import CallFailed
 from judge.llm.library import instructor
 from judge.llm.sending import Asking, Sender
-from judge.llm.structured import answer_model, can_be_strict, sent_schema
+from judge.llm.structured import answer_model, can_be_strict
 
 MOST_REASKS = 2
 NO_LOGPROBS = "gives no token probabilities, which quick mode needs. Use --mode full, or another model."
@@ -35,7 +35,7 @@ class Answerer:
         from instructor.core import InstructorRetryException
 
         try:
-            answer = await create(
+            parsed: dict[str, Any] = await create(
                 response_model=answer_model(asking.request.output),
                 messages=list(asking.request.messages),
                 max_retries=MOST_REASKS,
@@ -44,7 +44,7 @@ class Answerer:
             )
         except InstructorRetryException as error:
             raise _own_failure(asking, error.__cause__) from None
-        return answer.model_dump(mode="json")  # type: ignore[no-any-return]
+        return parsed
 
     async def quick(self, asking: Asking, known: Capability) -> list[tuple[str, float]]:
         """The alternatives of the one token with their log probabilities, the most likely first."""
@@ -107,7 +107,7 @@ def _enforce(channel: dict[str, Any], known: Capability, asking: Asking) -> None
     """Adds `strict` to what instructor prepared, where the schema allows it; OpenAI enforces nothing without it."""
     if known.output == "md_json":
         channel.pop("response_format", None)
-    elif known.strict and can_be_strict(sent_schema(asking.request.output)):
+    elif known.strict and asking.request.output and can_be_strict(asking.request.output):
         part = channel["tools"][0]["function"] if known.output == "tools" else channel["response_format"]["json_schema"]
         part["strict"] = True
 

@@ -78,6 +78,8 @@ class ReplyCache:
                 eviction_policy="none",
                 size_limit=2**50,
                 cull_limit=0,
+                sqlite_mmap_size=0,  # the defaults map 64 MB and keep 32 MB of pages, which a long run fills
+                sqlite_cache_size=512,
             )
         except BROKEN as error:
             self._off("cannot be opened", error)

@@ -21,11 +21,24 @@ FENCE = re.compile(r"\A```[A-Za-z]*\s*\n(.*?)\n?\s*```\Z", re.S)
 BLANK = " \t\r\n\ufeff\u200b"
 
 
+def validated(output: type[BaseModel], text: str) -> dict[str, Any]:
+    """The reply as the plain JSON of an `output` object.
+
+    Raises pydantic.ValidationError or json.JSONDecodeError, whose message is fit to be sent back to the model.
+    """
+    given, body = sole_object(text)
+    kept = output.model_validate_json(body, strict=True).model_dump(mode="json")
+    if path := coerced(given, kept):
+        raise json.JSONDecodeError(f"{path}: a value of another type was given", body, 0)
+    return kept
+
+
 @lru_cache(maxsize=256)
 def answer_model(output: type[BaseModel]) -> Any:
-    """`output` as a class that instructor takes without building a new one per call; same name, same fields.
+    """The class handed to instructor for `output`: its name, `sent_schema` as schema, `validated` as parser.
 
-    Its JSON schema is `sent_schema`, computed once; its parser is `sole_object` followed by strict validation.
+    Instructor builds a new class per call from any other class, and walks all fields of this one five times per call:
+    hence one class per output model, without fields.
     """
     schema = sent_schema(output)
 
@@ -36,13 +49,9 @@ def answer_model(output: type[BaseModel]) -> Any:
 
         @classmethod
         def model_validate_json(cls, json_data: Any, **kwargs: Any) -> Any:
-            given, text = sole_object(json_data)
-            answer = super().model_validate_json(text, strict=True)
-            if path := coerced(given, answer.model_dump(mode="json")):
-                raise json.JSONDecodeError(f"{path}: a value of another type was given", text, 0)
-            return answer
+            return validated(output, json_data)
 
-    return create_model(output.__name__, __base__=(output, Answer), __doc__=output.__doc__, __module__=__name__)
+    return create_model(output.__name__, __base__=Answer, __doc__=output.__doc__, __module__=__name__)
 
 
 def sole_object(text: str) -> tuple[dict[str, Any], str]:
@@ -117,15 +126,20 @@ def sent_schema(output: type[BaseModel]) -> dict[str, Any]:
     return sent
 
 
-def can_be_strict(schema: Any) -> bool:
+@lru_cache(maxsize=256)
+def can_be_strict(output: type[BaseModel]) -> bool:
     """False when the schema has an object with free keys, which strict decoders do not take."""
-    if isinstance(schema, list):
-        return all(map(can_be_strict, schema))
-    if not isinstance(schema, dict):
+    return _all_closed(sent_schema(output))
+
+
+def _all_closed(node: Any) -> bool:
+    if isinstance(node, list):
+        return all(map(_all_closed, node))
+    if not isinstance(node, dict):
         return True
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+    if node.get("type") == "object" and node.get("additionalProperties") is not False:
         return False
-    return all(map(can_be_strict, schema.values()))
+    return all(map(_all_closed, node.values()))
 
 
 def _closed(node: Any, definitions: dict[str, Any], inside: frozenset[str] = frozenset()) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from judge.llm.structured import answer_model, can_be_strict, sent_schema, sole_object
+from judge.llm.structured import answer_model, can_be_strict, sent_schema, sole_object, validated
 from tests.llm.conftest import GOOD, Verdict
 
 OBJECT = '{"level": 4}'
@@ -63,13 +63,12 @@ def test_anything_else_is_not_an_answer(text: str) -> None:
 def test_the_level_must_be_one_of_the_scale_as_a_whole_number(level: str) -> None:
     text = json.dumps(GOOD).replace('"level": 4', f'"level": {level}')
     with pytest.raises((ValidationError, json.JSONDecodeError)):
-        answer_model(Verdict).model_validate_json(text)
+        validated(Verdict, text)
 
 
-def test_a_valid_reply_gives_an_instance_of_the_output_model() -> None:
-    answer = answer_model(Verdict).model_validate_json(json.dumps(GOOD))
-    assert isinstance(answer, Verdict)
-    assert answer.model_dump() == GOOD
+def test_a_valid_reply_gives_the_plain_values_of_the_output_model() -> None:
+    assert validated(Verdict, json.dumps(GOOD)) == GOOD
+    assert answer_model(Verdict).model_validate_json(json.dumps(GOOD)) == GOOD
 
 
 class Part(BaseModel):
@@ -110,5 +109,5 @@ def test_the_sent_schema_keeps_descriptions_and_a_field_called_title_but_no_defa
 
 
 def test_only_a_schema_without_free_keys_can_be_enforced_strictly() -> None:
-    assert can_be_strict(sent_schema(Whole))
-    assert not can_be_strict(sent_schema(Free))
+    assert can_be_strict(Whole)
+    assert not can_be_strict(Free)
