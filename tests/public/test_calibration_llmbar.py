@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibration.pairwise import PairVerdicts, summarize
 from calibration.tables import cohen_kappa, gwet_ac, percent_agreement, table_of
 
 PUBLIC = Path(__file__).parents[2].parent / "shared" / "public"
@@ -85,3 +86,23 @@ def test_printed_cells_of_the_paper_are_reproduced(verdicts):
         key = ("LLMBar/Natural" if subset == "Natural" else "LLMBar/Adversarial/Neighbor", judge, STRATEGIES[strategy])
         value = found(verdicts[key])["acc_avg" if name == "Acc" else "agr"]
         assert 100 * float(value) == pytest.approx(cell["published"], abs=cell["tol"]), cell["cell"]
+
+
+def test_order_agreement_and_first_preference_through_the_pairwise_summary(groups):
+    rows = [json.loads(line) for line in (FOLDER / "judge.jsonl").open(encoding="utf-8")]
+    items = {row["item_id"]: row["subset"] for row in map(json.loads, (FOLDER / "items.jsonl").open(encoding="utf-8"))}
+    words = {"A": "a", "B": "b", None: None}
+    for group in groups:
+        key = (group["subset"], group["judge"], group["strategy"])
+        mine = [row for row in rows if (items[row["item_id"]], row["judge"], row["strategy"]) == key]
+        summary = summarize(
+            PairVerdicts(
+                [row["item_id"] for row in mine],
+                [words[row["ab"]] for row in mine],
+                [words[row["ba"]] for row in mine],
+            )
+        )
+        assert summary.incomplete == sum(row["ab"] is None or row["ba"] is None for row in mine)
+        if group["null"] == 0:  # the expected rate leaves out both verdicts of a pair with a missing one
+            assert summary.first_preference.value == pytest.approx(group["first_rate"], abs=1e-9)
+            assert summary.position_consistency.value == pytest.approx(group["agr"], abs=1e-9)

@@ -11,6 +11,7 @@ import pytest
 from calibration import CalibrationError
 from calibration.agreement import agreement
 from calibration.multirater import fleiss_kappa, krippendorff_alpha, label_counts
+from calibration.pairwise import PairVerdicts, summarize
 from calibration.ratings import declare_scale, ratings_of
 
 PUBLIC = Path(__file__).parents[2].parent / "shared" / "public"
@@ -162,3 +163,19 @@ def test_lower_case_gold_against_upper_case_votes_is_an_error_not_a_number(votes
     labels = [row["votes"]["coverage_broad"][0], row["gold"]["coverage_broad"]]
     with pytest.raises(CalibrationError, match="not on the scale A,N,B"):
         ratings_of(["pair"] * 2, ["judge", "gold"], labels, scale=declare_scale("A,N,B"))
+
+
+@pytest.mark.parametrize("mode", ["combined", "individual"])
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_position_consistency_and_flips_equal_the_expected_values(orders, expected, mode, dimension):
+    straight = {"A": "a", "N": "tie", "B": "b"}
+    pairs = {key: pair for key, pair in orders.items() if key[0] == mode}
+    found = PairVerdicts(
+        ["/".join(key) for key in pairs],
+        [straight[pair[0][dimension]] for pair in pairs.values()],
+        [straight[MIRROR[pair[1][dimension]]] for pair in pairs.values()],
+    )
+    target = expected["judge_swap"][f"{mode}/{dimension}"]
+    assert summarize(found).position_consistency.value == pytest.approx(target["consistency"], abs=1e-9)
+    both = list(zip(found.order1, found.order2, strict=True))
+    assert (both.count(("a", "b")), both.count(("b", "a"))) == (target["flip_first"], target["flip_second"])
