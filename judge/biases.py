@@ -1,0 +1,139 @@
+"""Where a judge leans: signed difference from people by score level, answer length and slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibration.agreement import Agreement, agreement
+from calibration.estimate import Estimate, mean
+from calibration.ranking import rank_correlation
+from judge.pairing import Pairing, Rated, ratings
+from judge.verdicts import headline
+
+LEAST = 5
+MOST_SLICES = 20
+LENGTHS = ("short", "middle", "long")
+P_BINS = 5
+
+
+def lean(pairing: Pairing, rated: Sequence[Rated]) -> Estimate:
+    """Mean of judge minus people: levels of the scale, or share of passes where they are compared on pass and fail.
+
+    Above 0 the judge is lenient. A case counts once, its people by their mean; clustered by question where shared.
+    """
+    low, high = (0.0, 1.0) if pairing.on_passes else (float(pairing.rubric.scale.min), float(pairing.rubric.scale.max))
+    questions = [one.case.question for one in rated]
+    shared = pairing.clusters is not None
+    return mean([apart(pairing, one) for one in rated], clusters=questions if shared else None,
+                bounds=(low - high, high - low))  # fmt: skip
+
+
+def apart(pairing: Pairing, rated: Rated) -> float:
+    """Judge minus people for one case."""
+    return float(rated.passed) - pairing.pass_share(rated) if pairing.on_passes else rated.score - rated.label
+
+
+def by_score_level(pairing: Pairing) -> list[dict[str, Any]]:
+    """For each level the judge gave (quick: a fifth of p): what people said there.
+
+    `people` is their mean mark, or their pass share where the comparison is on passes; `lean` is judge minus people.
+    """
+    groups: dict[str, list[Rated]] = {name: [] for name in _levels(pairing)}
+    for one in pairing.rated:
+        groups[_level(pairing, one)].append(one)
+    share = pairing.on_passes
+    bounds = (0.0, 1.0) if share else (float(pairing.rubric.scale.min), float(pairing.rubric.scale.max))
+    return [
+        {
+            "level": name,
+            "n": len(rated),
+            "judge": float(np.mean([one.p if pairing.quick else one.score for one in rated])),
+            "people": mean([pairing.pass_share(one) if share else one.label for one in rated], bounds=bounds).to_dict(),
+            "lean": lean(pairing, rated).to_dict(),
+        }
+        for name, rated in groups.items()
+        if rated
+    ]
+
+
+def _levels(pairing: Pairing) -> list[str]:
+    if pairing.quick:
+        return [f"p {n / P_BINS:.1f}-{(n + 1) / P_BINS:.1f}" for n in range(P_BINS)]
+    return [str(level) for level in pairing.rubric.scale.levels]
+
+
+def _level(pairing: Pairing, rated: Rated) -> str:
+    if pairing.quick:
+        return _levels(pairing)[min(int(rated.p * P_BINS), P_BINS - 1)]
+    return str(round(rated.score))
+
+
+def by_length(pairing: Pairing, *, seed: int = 0) -> dict[str, Any]:
+    """The lean for short, middle and long answers (thirds of the labelled ones, in characters), and its trend.
+
+    `trend` is the rank correlation of answer length with judge minus people: above 0 the judge favours long answers
+    more than people do.
+    """
+    sizes = [len(one.case.answer or "") for one in pairing.rated]
+    cuts = np.quantile(sizes, [1 / 3, 2 / 3])
+    groups: dict[str, list[Rated]] = {name: [] for name in LENGTHS}
+    for size, one in zip(sizes, pairing.rated, strict=True):
+        groups[LENGTHS[int(np.searchsorted(cuts, size))]].append(one)
+    differences = [apart(pairing, one) for one in pairing.rated]
+    return {
+        "characters": [round(float(cut)) for cut in cuts],
+        "groups": [
+            {"group": name, "n": len(rated), "lean": lean(pairing, rated).to_dict()}
+            for name, rated in groups.items()
+            if rated
+        ],
+        "trend": rank_correlation(sizes, differences, clusters=pairing.clusters, seed=seed).to_dict(),
+    }
+
+
+def by_slice(pairing: Pairing, *, seed: int = 0, replicates: int = 9999) -> list[dict[str, Any]]:
+    """Agreement and lean of each slice (system, split, language, tag) with 5 cases or more, the largest first.
+
+    A slice that holds every case is left out. With many slices one in twenty intervals misses by chance alone.
+    """
+    slices: dict[str, list[Rated]] = {}
+    for one in pairing.rated:
+        for name in slice_names(one):
+            slices.setdefault(name, []).append(one)
+    kept = [(name, rated) for name, rated in slices.items() if LEAST <= len(rated) < len(pairing.rated)]
+    kept.sort(key=lambda pair: (-len(pair[1]), pair[0]))
+    found = []
+    for name, rated in kept[:MOST_SLICES]:
+        inside = {one.case.id for one in rated}
+        kept_cases = [one.case.id in inside for one in pairing.rated]
+        page = page_of(pairing, kept_cases, seed=seed, replicates=replicates)
+        found.append({
+            "slice": name,
+            "n": len(rated),
+            "percent_agreement": page.percent_agreement.to_dict(),
+            "kappa": headline(page).to_dict(),
+            "lean": lean(pairing, rated).to_dict(),
+        })  # fmt: skip
+    return found
+
+
+def slice_names(rated: Rated) -> list[str]:
+    """The slices a case belongs to."""
+    case = rated.case
+    named: Mapping[str, str | None] = {"system": case.system, "split": case.split, "lang": case.lang}
+    return [f"{kind} {name}" for kind, name in named.items() if name] + [f"tag {tag}" for tag in case.tags]
+
+
+def page_of(
+    pairing: Pairing, kept: Sequence[bool] | None = None, *, passes: bool | None = None, seed: int, replicates: int
+) -> Agreement:
+    """The agreement page of the pairs, or of some of the rated cases; on passes as the pairing says unless told."""
+    rated, names = ratings(pairing, passes=pairing.on_passes if passes is None else passes)
+    if kept is not None:
+        places = [keep for keep, one in zip(kept, pairing.rated, strict=True) for _ in one.lines]
+        rated = rated.only(np.array(places))
+    humans = [name for name in names if (rated.of(name) >= 0).any()]
+    return agreement(rated, humans=humans, seed=seed, replicates=replicates)

@@ -1,0 +1,104 @@
+"""judge audit, judge sheet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import common
+
+
+def audit(
+    run: Annotated[Path, typer.Argument(help="A run directory of judge score.")],
+    labels: Annotated[
+        str | None,
+        typer.Argument(
+            help="CSV or JSONL: case_id,rater,rubric,label, or case_id and one column per rubric. "
+            "Left out: the labels that the cases carry."
+        ),
+    ] = None,
+    rubrics: common.Rubrics = None,
+    rater: Annotated[
+        list[str] | None,
+        typer.Option("--rater", help="Whose labels count (default all); names the person where the file does not."),
+    ] = None,
+    label_design: Annotated[
+        str,
+        typer.Option(
+            help="How the labelled cases were chosen: random (drawn from these judged cases), external (others), "
+            "stratified, propensity, unknown. It decides whether a corrected mean may be given."
+        ),
+    ] = "unknown",
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold",
+            help="Declared before looking, held against lower bounds: kappa=.6 (default), ceiling=.1 (default), "
+            "percent_agreement, within_1, spearman, auc, sensitivity, specificity.",
+        ),
+    ] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option(help="Another run on the same cases whose scores are compared.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: RUN/audit.")] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Keep the result as a calibration that judge score looks up.")
+    ] = False,
+    calibration: Annotated[Path | None, typer.Option(help="Folder of calibrations. Default: ./calibrations.")] = None,
+    seed: common.Seed = 0,
+    json: common.Json = False,
+) -> None:
+    """Learn from labels by people whether a judge can be trusted for a rubric, why not, and the corrected mean.
+
+    Example: judge audit runs/cases-local labels.csv --label-design random --threshold kappa=.6
+    """
+    from judge.audits import audit as audit_run
+    from judge.gates import parse_thresholds
+    from judge.report import audit as audit_page
+    from judge.report.page import show
+
+    found = audit_run(
+        run,
+        labels,
+        rubrics=common.listed(rubrics),
+        rater=common.listed(rater),
+        label_design=label_design,
+        thresholds=parse_thresholds(threshold or (), "--threshold"),
+        also=also or (),
+        out=out,
+        save=save,
+        calibration=calibration,
+        seed=seed,
+    )
+    common.say(found.notes)
+    if json:
+        common.emit_json(found.rubrics)
+        return
+    for audited in found.rubrics.values():
+        show(audit_page.sections(audited), common.console())
+    print(f"written to {found.out}: audit.md, one JSON and one review sheet per rubric")
+
+
+def sheet(
+    run: Annotated[Path, typer.Argument(help="A run directory of judge score.")],
+    n: Annotated[int, typer.Option("--n", "-n", help="Cases per rubric.")] = 100,
+    design: Annotated[
+        str,
+        typer.Option(help="random (allows a corrected mean), or stratified by the judge's score (finds rare levels)."),
+    ] = "random",
+    out: Annotated[Path, typer.Option("--out", "-o", help="The sheet, a CSV.")] = Path("sheet.csv"),
+    rubrics: common.Rubrics = None,
+    seed: common.Seed = 0,
+) -> None:
+    """Draw cases for people to label, without showing what the judge said. The filled sheet is a LABELS file.
+
+    Example: judge sheet runs/cases-local --n 100 --design random --seed 7 --out sheet.csv
+    """
+    from judge.sheet import write_sheet
+
+    chosen = common.choice(design, "--design", ("random", "stratified"))
+    drawn = write_sheet(run, out, n=n, design=chosen, seed=seed, rubrics=common.listed(rubrics))
+    print(f"{out}: {', '.join(f'{count} cases for {name}' for name, count in drawn.items())}")
+    print(f"fill `label` (and `rater`), then: judge audit {run} {out} --label-design {design}")

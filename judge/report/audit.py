@@ -1,0 +1,250 @@
+"""The page of an audit: the verdict in plain words first, then the numbers it rests on, then what to read and do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from calibration.display import in_words
+from judge.report.page import Section, brief, estimated, figure, markdown
+
+SHOWN = 5
+DROPPED_SHOWN = 8
+WORDS = {
+    "trusted": "can be trusted here",
+    "usable_with_correction": "usable with correction",
+    "not_usable": "not usable",
+    "too_few_labels": "too few labels to tell",
+}
+ADVICE = {
+    "trusted": "its scores may stand in for people's on cases like these, as long as judge, prompt and rubric stay",
+    "usable_with_correction": "do not take a single score for what a person would say; report the corrected mean, "
+    "and read the disagreements below",
+    "not_usable": "do not report its scores for this rubric; change the judge or the rubric, or let people label",
+    "too_few_labels": "nothing is decided; draw more cases with `judge sheet`, have them labelled, and audit again",
+}
+STATISTICS = {
+    "kappa": "agreement beyond chance (kappa)", "ceiling": "kappa with people, minus kappa among people",
+    "percent_agreement": "same label as a person", "within_1": "at most one level apart",
+    "spearman": "rank correlation", "auc": "AUC", "sensitivity": "good cases it passes",
+    "specificity": "bad cases it fails",
+}  # fmt: skip
+
+
+def write(path: Path, audits: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes audit.md: the same sections as on the terminal, for every rubric."""
+    made = [section for audit in audits.values() for section in sections(audit)]
+    path.write_text(markdown("Audit: can this judge be trusted?", made), encoding="utf-8")
+
+
+def sections(audit: Mapping[str, Any]) -> list[Section]:
+    """The page of one rubric's audit."""
+    return [
+        _verdict(audit),
+        _numbers(audit),
+        _levels(audit),
+        *_groups(audit),
+        *_rivals(audit),
+        _corrected(audit),
+        *_review(audit),
+    ]
+
+
+def _verdict(audit: Mapping[str, Any]) -> Section:
+    people = ", ".join(f"{name} {n}" for name, n in list(audit["raters"].items())[:6])
+    more = len(audit["raters"]) - 6
+    notes = [
+        f"{ADVICE[audit['verdict']]}",
+        f"why: {audit['because']}",
+        f"{audit['n']} of {audit['n_judged']} judged cases have labels (labels by {people}"
+        f"{f' and {more} others' if more > 0 else ''}); compared on {_compared_on(audit)}",
+    ]
+    notes += [
+        f"asked for beforehand: {STATISTICS[check['name']]} "
+        f"{'no more than ' if check['name'] == 'ceiling' else 'at least '}"
+        f"{check['threshold']:g}{' below' if check['name'] == 'ceiling' else ''}: {_reached(check)}"
+        for check in audit["checks"]
+    ]
+    notes += [f"note: {in_words(warning)}" for warning in _warnings(audit)]
+    if audit["dropped"]:
+        listed = "; ".join(f"{one['case_id']} ({one['reason']})" for one in audit["dropped"][:DROPPED_SHOWN])
+        rest = len(audit["dropped"]) - DROPPED_SHOWN
+        notes.append(
+            f"left out, no score to compare: {len(audit['dropped'])} labelled cases: {listed}"
+            f"{f' and {rest} more, all in the JSON' if rest > 0 else ''}"
+        )
+    judge = audit["judge"]
+    return Section(f"{audit['rubric']} by {judge['model']} ({judge['mode']}): {WORDS[audit['verdict']]}", notes=notes)
+
+
+def _reached(check: Mapping[str, Any]) -> str:
+    if check["reached"] is None:
+        return f"cannot be told ({in_words(check['measured']['reason'] or 'no_data')})"
+    return f"{'shown' if check['reached'] else 'not shown'} (lower bound {check['measured']['ci_low']:.2f})"
+
+
+def _compared_on(audit: Mapping[str, Any]) -> str:
+    if audit["compared_on"] == "scale":
+        return f"marks {audit['scale'][0]} to {audit['scale'][1]}"
+    return "pass or fail" + (
+        f" (a mark of {audit['pass_at']} or more passes)" if audit["labels_are"] == "scale" else ""
+    )
+
+
+def _warnings(audit: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys([*audit["warnings"], *audit["agreement"]["warnings"]]))
+
+
+def _numbers(audit: Mapping[str, Any]) -> Section:
+    page, passes = audit["agreement"], audit["pass_fail"]
+    graded = audit["compared_on"] == "scale"
+    weights = "quadratic" if graded and len(page["scale"]) > 2 else "none"
+    constant = figure(page["constant_judge_accuracy"], percent=True)
+    rows = [
+        ["same label as a person", estimated(page["percent_agreement"], percent=True),
+         f"a judge that always gives the commonest label reaches {constant}"],
+        [f"kappa{' (near misses count)' if weights == 'quadratic' else ''}", estimated(page["kappa"][weights]),
+         "1 all, 0 chance"],
+    ]  # fmt: skip
+    if graded:
+        rows += [
+            ["kappa on exact marks", estimated(page["kappa"]["none"]), "a near miss counts as a miss"],
+            ["at most one level apart", estimated(page["within_1"], percent=True), ""],
+            ["judge minus people", estimated(page["mean_bias"]), "above 0: lenient"],
+            ["kappa on pass and fail", estimated(passes["kappa"]["none"]),
+             f"{figure(passes['base_rate'], percent=True)} of labels pass"],
+        ]  # fmt: skip
+    else:
+        rows.append(["labels that pass", figure(page["base_rate"], percent=True), "by people, the base rate"])
+    if passes["binary"]:
+        rows += [
+            ["good cases it passes", estimated(passes["binary"]["sensitivity"], percent=True), "sensitivity"],
+            ["bad cases it fails", estimated(passes["binary"]["specificity"], percent=True), "specificity"],
+        ]
+    rows += [
+        ["good above bad (AUC)", estimated(audit["auc"]), "0.5 is a coin, 1 perfect; needs no pass mark"],
+        ["rank correlation", estimated(audit["rank_correlation"]), "Spearman, with the people's mean"],
+    ]
+    ceiling = page["human_ceiling"]
+    if ceiling["delta"]["reason"] == "one_human":
+        note = "people among themselves: one person labelled, so nobody knows how far people agree; ask a second one"
+    else:
+        rows += [
+            ["people among themselves", estimated(ceiling["human_human"]), "kappa: the ceiling"],
+            ["judge with people", estimated(ceiling["judge_human"]), "the same kappa"],
+            ["the difference", estimated(ceiling["delta"]), "below 0: worse than people are to each other"],
+        ]
+        note = "each person counts alone; agreement with a majority vote would look higher"
+    return Section("How well it agrees", ["what", "value [95% interval]", "read it as"], rows, [note])
+
+
+def _levels(audit: Mapping[str, Any]) -> Section:
+    percent = audit["compared_on"] == "pass_fail"
+    rows = [
+        [row["level"], str(row["n"]), figure(row["judge"]), estimated(row["people"], percent=percent)]
+        for row in audit["by_score_level"]
+    ]
+    said = "people pass" if percent else "people say"
+    table = audit["agreement"]["confusion"]
+    counts = "; ".join(
+        f"judge {label}: "
+        + ", ".join(f"{n} x people {name}" for name, n in zip(table["labels"], row, strict=True) if n)
+        for label, row in zip(table["labels"], table["table"], strict=True)
+        if sum(row)
+    )
+    return Section("When the judge says ...", ["score", "cases", "judge", said], rows, [f"all pairs: {counts}"])
+
+
+def _groups(audit: Mapping[str, Any]) -> list[Section]:
+    percent = audit["compared_on"] == "pass_fail"
+    unit = "passes, in points of 100" if percent else "marks"
+    lengths, (low, high) = audit["by_length"], audit["by_length"]["characters"]
+    bounds = {"short": f"short (to {low} characters)", "middle": "middle", "long": f"long (over {high})"}
+    rows = [[bounds[row["group"]], str(row["n"]), estimated(row["lean"], percent=percent)] for row in lengths["groups"]]
+    trend = f"longer answers, more lenient? rank correlation {estimated(lengths['trend'])}; above 0 means yes"
+    made = [Section(f"Judge minus people ({unit}), by answer length", ["answers", "cases", "lean"], rows, [trend])]
+    if audit["by_slice"]:
+        slices = [
+            [row["slice"], str(row["n"]), estimated(row["percent_agreement"], percent=True), estimated(row["kappa"]),
+             estimated(row["lean"], percent=percent)]
+            for row in audit["by_slice"]
+        ]  # fmt: skip
+        note = "small groups have wide intervals, and of twenty groups one misses by chance alone"
+        made.append(Section("By slice", ["slice", "cases", "same label", "kappa", "lean"], slices, [note]))
+    return made
+
+
+def _rivals(audit: Mapping[str, Any]) -> list[Section]:
+    if not audit["scores_compared"]:
+        return []
+    rows = [_rival(name, one) for name, one in audit["scores_compared"].items()]
+    notes = [
+        "the same cases for all, pass and fail by most people; overlap is word overlap, without any model: a judge that "
+        "does not beat it earns nothing",
+        "fitted mark: chosen on these labels, its kappa measured on cases it was not chosen on",
+    ]
+    columns = ["score", "cases", "AUC", "rank correlation", "mark", "kappa at it", "kappa, fitted mark"]
+    return [Section("Scores as competing judges", columns, rows, notes)]
+
+
+def _rival(name: str, one: Mapping[str, Any]) -> list[str]:
+    mark = "none" if one["mark"] is None else f"{one['mark']:g}"
+    fitted = _short(one["kappa_out_of_fold"])
+    if one["fitted_mark"] is not None:
+        fitted += f" at {one['fitted_mark']:.2f}"
+    return [name, str(one["n"]), estimated(one["auc"]), estimated(one["spearman"]), mark, _short(one["kappa"]), fitted]
+
+
+def _short(estimate: Mapping[str, Any]) -> str:
+    return "–" if estimate["value"] is None else estimated(estimate)
+
+
+def _corrected(audit: Mapping[str, Any]) -> Section:
+    found = audit["corrected"]
+    if found is None:
+        return Section("Corrected mean: none", notes=[
+            str(audit["not_corrected_because"]),
+            "how labelled cases were chosen decides it: a random draw (`judge sheet --design random`) allows "
+            "--label-design random",
+        ])  # fmt: skip
+    percent = found["of"] == "pass_rate"
+    rows = _correction_rows(found, percent)
+    if "pass_rate" in found:
+        rows += [[f"pass rate, {row[0]}", row[1]] for row in _correction_rows(found["pass_rate"], True)]
+    notes = [found["valid_when"]]
+    if found["effective_n"] is not None:
+        notes.append(
+            f"with the judge's help {audit['n']} labels are worth {found['effective_n']:.0f} labels without a judge"
+        )
+    if found["labels_to_halve_ci"] is not None:
+        notes.append(f"labels in all that would halve the interval: {found['labels_to_halve_ci']}")
+    notes += [f"note: {in_words(warning)}" for warning in found["warnings"]]
+    title = "Corrected pass rate" if percent else "Corrected mean"
+    return Section(f"{title} (method {found['method']})", ["of all judged cases", "value [95% interval]"], rows, notes)
+
+
+def _correction_rows(found: Mapping[str, Any], percent: bool) -> list[list[str]]:
+    return [
+        ["as the judge says", estimated(found["naive"], percent=percent)],
+        ["corrected", estimated(found["corrected"], percent=percent)],
+        ["labels alone", estimated(found["human_only"], percent=percent)],
+    ]
+
+
+def _review(audit: Mapping[str, Any]) -> list[Section]:
+    review: Sequence[Mapping[str, Any]] = audit["review"]
+    if not review:
+        return [Section("Disagreements", notes=["none: judge and people never part on these cases"])]
+    rows = [
+        [one["case_id"], f"{figure(one['judge'])} {'pass' if one['judge_passed'] else 'fail'}",
+         ", ".join(f"{name} {label}" for name, label in one["people"].items()),
+         brief(one["answer"], 60), brief(one["evidence"]["weakest"], 60)]
+        for one in review[:SHOWN]
+    ]  # fmt: skip
+    notes = [
+        f"{len(review)} in all, in {audit['rubric']}-review.csv, ready to be labelled again: read both sides, the "
+        "label is often the wrong one",
+        "labels corrected only where the judge disagreed can only raise the agreement: report the number before, too",
+    ]
+    return [Section("Disagreements to read first", ["case", "judge", "people", "answer", "evidence"], rows, notes)]
