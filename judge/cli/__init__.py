@@ -11,6 +11,7 @@ import typer
 from judge.cli import model, retrieval, rubrics, runs
 from judge.cli.compare import compare, diff
 from judge.cli.demo import demo
+from judge.cli.diagnose import diagnose
 from judge.cli.score import score
 from judge.errors import JudgeError
 
@@ -54,6 +55,7 @@ app.command("show")(runs.show)
 app.command("export")(runs.export)
 app.command("doctor")(runs.doctor)
 app.command("retrieval")(retrieval.retrieval)
+app.command("diagnose")(diagnose)
 app.command("compare")(compare)
 _group("runs", "Finished runs.", diff=diff)
 _group(

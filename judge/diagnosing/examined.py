@@ -104,7 +104,7 @@ def _examine(
     sufficiency = scored[-1]["details"].get("sufficiency") if scored else None
     made = replace(made, useful=useful, sufficiency=sufficiency)
     guess = _estimated_recall(useful, sufficiency, limits["recall"])
-    if recall.side == "missing" and guess is not None:
+    if made.outcome == "unlabelled" and recall.side == "missing" and guess is not None:
         return replace(made, estimated=diagnose({**inputs, "recall": guess}))
     return made
 

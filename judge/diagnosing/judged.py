@@ -57,9 +57,7 @@ def readings(
     return found
 
 
-def measured(
-    lines: Sequence[Row], rubric: Rubric, rate: str, threshold: Threshold, margin: float
-) -> Reading:
+def measured(lines: Sequence[Row], rubric: Rubric, rate: str, threshold: Threshold, margin: float) -> Reading:
     """The rate of a case, or p in quick mode, against its threshold; several repeats give (least, mean, largest).
 
     Quick probabilities are compared with the rubric's quick threshold unless one was given.

@@ -66,9 +66,7 @@ def _judged(
     outcomes = [fails(case) for case in base]
     clusters = [run.cluster(case) for case in base]
     points = [_point(case, name) for case in base]
-    found = corrected(
-        share(outcomes, clusters), points, [case.passed.get(name) for case in base], run.trusts[name]
-    )
+    found = corrected(share(outcomes, clusters), points, [case.passed.get(name) for case in base], run.trusts[name])
     doubtful = [run.trusts[other] for other in selected_by if not run.trusts[other].calibrated]
     notes = [found.reason] if found.reason else [f"corrected by the audit of {run.trusts[name].rubric}"]
     notes += [f"selected by {trust.rubric}: {trust.state}" for trust in doubtful]

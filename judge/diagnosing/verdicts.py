@@ -57,7 +57,7 @@ class Condition:
         return "suspected" if self.beyond(found.value) else "not_shown"
 
     def p_value(self) -> float:
-        """Two-sided p that the true number lies at the threshold; 1 without a value.
+        """Twice the one-sided p that the true number is not beyond the threshold, at most 1; 1 without a value.
 
         Shares: score test with the effective size. Means: normal. All values alike: twice the chance to see no other
         value in n draws if the true mean were at the threshold and the others lay at the far end of the scale.
@@ -65,13 +65,13 @@ class Condition:
         found, limit = self.estimate, self.threshold
         if found.value is None or found.n == 0:
             return 1.0
-        gap = found.value - limit
+        gap = (found.value - limit) * (1 if self.above else -1)
         if found.method.startswith("wilson_zero"):
-            return _unseen(found, limit, self.bounds)
+            return 1.0 if gap <= 0 else _unseen(found, limit, self.bounds)
         if found.method.startswith("wilson"):
             spread = limit * (1 - limit) / _effective(found)
-            return _two_sided(gap / math.sqrt(spread)) if spread > 0 else 1.0
-        return _two_sided(gap / found.se) if found.se else 1.0
+            return _doubled(gap / math.sqrt(spread)) if spread > 0 else 1.0
+        return _doubled(gap / found.se) if found.se else 1.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -82,8 +82,8 @@ class Condition:
         }  # fmt: skip
 
 
-def _two_sided(z: float) -> float:
-    return 2 * NormalDist().cdf(-abs(z))
+def _doubled(z: float) -> float:
+    return min(1.0, 2 * NormalDist().cdf(-z))
 
 
 def _effective(found: Estimate) -> float:

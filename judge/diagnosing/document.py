@@ -1,0 +1,133 @@
+"""The diagnosis of a run as one JSON document: everything computed here, shown and written elsewhere."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from judge.diagnosing import beside, counterfactuals, replays, summary
+from judge.diagnosing.examined import examine
+from judge.diagnosing.scenario import Diagnosed, clusters_of
+from judge.diagnosing.scenarios import scenarios
+from judge.diagnosing.thresholds import choose
+from judge.diagnosing.trust import trusts
+from judge.errors import UsageError
+from judge.runs import manifest, rubrics_of
+from judge.summary import summarize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of `judge diagnose`, by their names there.
+
+    `evidence` (all, any): what cases need that do not say. `cluster` (question, document): what makes cases depend on
+    each other. `retrieval`: options of `judge.retrieval.evaluate` (doc_pattern, chunk_map, tau). `replay`: replay
+    name -> run directory.
+    """
+
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    evidence: str = "all"
+    cluster: str = "question"
+    feedback_scale: tuple[float, float] = (0.0, 1.0)
+    retrieval: Mapping[str, Any] = field(default_factory=dict)
+    counterfactuals: Path | None = None
+    replay: Mapping[str, str] = field(default_factory=dict)
+
+
+def diagnose_run(run: Path, options: Options | None = None) -> dict[str, Any]:
+    """The whole diagnosis; with `counterfactuals` it also writes the case files of the replays.
+
+    Raises UsageError for a directory that is no run, for thresholds and scales that cannot be.
+    """
+    chosen = options or Options()
+    limits = choose(chosen.thresholds)
+    low, high = chosen.feedback_scale
+    if not low < high:
+        raise UsageError(f"feedback scale is {low:g},{high:g}: give the lowest and the highest value, such as 1,5")
+    made = manifest(run)
+    if not (run / "judgments.jsonl").exists():
+        raise UsageError(f"{run} has no judgments.jsonl: give the --out of a judge score command")
+    summarized = _summary(run)
+    cases, found = examine(run, limits, evidence=chosen.evidence, retrieval=chosen.retrieval)
+    diagnosed = Diagnosed(
+        cases=cases, found=found, limits=limits, trusts=trusts(run, rubrics_of(run), summarized),
+        clusters=clusters_of([case.case for case in cases], chosen.cluster), feedback_scale=(low, high),
+    )  # fmt: skip
+    tested = scenarios(diagnosed)
+    cut = counterfactuals.best_cut(tested[0].details)
+    written = counterfactuals.write(cases, chosen.counterfactuals, cut) if chosen.counterfactuals else None
+    return {
+        "run": str(run),
+        "judge": {name: made["judge"].get(name) for name in ("model", "mode")},
+        "n_cases": len(cases),
+        "thresholds": {name: {"value": t.value, "origin": t.origin} for name, t in limits.items()},
+        "options": {"evidence": chosen.evidence, "cluster": chosen.cluster, "feedback_scale": [low, high],
+                    "retrieval": {name: str(value) for name, value in chosen.retrieval.items()}},
+        "inputs": _inputs(diagnosed),
+        "outcomes": summary.outcomes(diagnosed),
+        "matrix": summary.matrix(diagnosed),
+        "apart": summary.apart(diagnosed),
+        "scenarios": [scenario.to_dict() for scenario in tested],
+        "n_tested": sum(scenario.p_holm is not None for scenario in tested),
+        "error_budget": summary.error_budget(diagnosed),
+        "slices": summary.slices(diagnosed),
+        "feedback": beside.feedback(diagnosed),
+        "pipeline": beside.pipeline(diagnosed),
+        "age": _ages(diagnosed, made),
+        "citations": beside.citations(diagnosed),
+        "estimates_without_labels": beside.estimates(diagnosed),
+        "counterfactuals": written,
+        "replays": [_replay(name, Path(path), diagnosed, chosen) for name, path in chosen.replay.items()],
+        "cases": [case.to_dict() for case in cases],
+    }  # fmt: skip
+
+
+def _summary(run: Path) -> dict[str, Any]:
+    import orjson
+
+    path = run / "summary.json"
+    loaded: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else summarize(run)
+    return loaded
+
+
+def _inputs(run: Diagnosed) -> dict[str, Any]:
+    """Per input: on how many cases it is known, why not on the others, and the trust in its judge."""
+    made: dict[str, Any] = {}
+    for name in ("recall", "faithfulness", "correct", "complete", "citation", "refused"):
+        readings = [case.inputs[name] for case in run.cases]
+        reasons: dict[str, int] = {}
+        for reading in readings:
+            if reading.reason:
+                reasons[reading.reason] = reasons.get(reading.reason, 0) + 1
+        trust = run.trusts.get(name)
+        made[name] = {
+            "n_known": sum(reading.side in ("high", "low", "yes", "no") for reading in readings),
+            "n_uncertain": sum(reading.side == "uncertain" for reading in readings),
+            "n_missing": sum(reading.side == "missing" for reading in readings),
+            "missing_because": dict(sorted(reasons.items(), key=lambda pair: -pair[1])),
+            "thresholds": sorted({(r.threshold, r.threshold_origin) for r in readings if r.threshold is not None}),
+            "rubric": trust.rubric if trust else None,
+            "calibration": trust.state if trust else None,
+        }
+    return made
+
+
+def _ages(run: Diagnosed, made: Mapping[str, Any]) -> dict[str, Any]:
+    """Ages on the day the run was last worked on; without a date there, on the day of the newest source."""
+    started = [call["started"] for call in made.get("invocations", []) if call.get("started")]
+    dates = [case.case.as_of for case in run.cases if case.case.as_of is not None]
+    if started:
+        day = datetime.datetime.fromtimestamp(max(started), datetime.UTC).date()
+    elif dates:
+        day = max(dates)
+    else:
+        return {"reference": None, "groups": []}
+    return {"reference": day.isoformat(), "groups": beside.ages(run, day)}
+
+
+def _replay(name: str, path: Path, before: Diagnosed, options: Options) -> dict[str, Any]:
+    after, _ = examine(path, before.limits, evidence=options.evidence, retrieval=options.retrieval)
+    return {"run": str(path), **replays.read_back(name, before.cases, after)}
