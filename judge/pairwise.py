@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import rubrics
+from calibration.verdicts import COMBINE
 from judge.cases import Case
 from judge.llm.request import Reply, Request
 from judge.pointwise import LOW_MASS, Keys, Mode, Plan, Task, plan, probability, request_of, settle, spent
@@ -19,23 +20,13 @@ from rubrics.model import Layout, Prompt, Rubric
 
 Side = Literal["a", "b"]
 Winner = Literal["a", "b", "tie", "both_fail"]
-Outcome = Literal["a", "b", "tie", "both_fail", "inconsistent", "incomplete"]
 
 ORDERS: tuple[Side, Side] = ("a", "b")
 FLAGGED_MASS = 0.9
 
-COMBINED: Mapping[tuple[Winner, Winner], tuple[Outcome, Side | None]] = {
-    ("a", "a"): ("a", None),
-    ("b", "b"): ("b", None),
-    ("tie", "tie"): ("tie", None),
-    ("both_fail", "both_fail"): ("both_fail", None),
-    ("a", "tie"): ("tie", "a"),
-    ("b", "tie"): ("tie", "b"),
-    ("a", "b"): ("inconsistent", None),
-    ("a", "both_fail"): ("inconsistent", "a"),
-    ("b", "both_fail"): ("inconsistent", "b"),
-    ("tie", "both_fail"): ("tie", None),
-}
+LEANS: Mapping[tuple[str, str], Side] = {
+    ("a", "tie"): "a", ("b", "tie"): "b", ("a", "both_fail"): "a", ("b", "both_fail"): "b"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,7 @@ class PairPlan:
 
     task: PairTask
     key: str
-    decided: tuple[Outcome, str] | None = None
+    decided: tuple[str, str] | None = None
     prompts: tuple[Prompt, ...] = ()
     keys: tuple[str, ...] = ()
     twins: tuple[Plan, ...] = ()
@@ -110,7 +101,7 @@ class Comparison:
     judge: str
     mode: Mode
     calls: tuple[Call, ...]
-    outcome: Outcome
+    outcome: str
     lean: Side | None
     p_a: float | None
     reason: str | None
@@ -186,12 +177,13 @@ def settle_comparison(planned: PairPlan, replies: Sequence[Reply], *, judge: str
     )  # fmt: skip
 
 
-def combine(calls: Sequence[Call]) -> tuple[Outcome, Side | None]:
-    """Outcome and lean of both orders together, by the table COMBINED; a missing verdict makes it incomplete."""
+def combine(calls: Sequence[Call]) -> tuple[str, Side | None]:
+    """Outcome and lean of both orders together, by the tables COMBINE and LEANS; no verdict makes it incomplete."""
     one, two = (call.winner for call in calls)
     if one is None or two is None:
         return "incomplete", None
-    return COMBINED[one, two] if (one, two) in COMBINED else COMBINED[two, one]
+    order = (one, two) if (one, two) in COMBINE else (two, one)
+    return COMBINE[order], LEANS.get(order)
 
 
 def mean_p_a(calls: Sequence[Call]) -> float | None:
@@ -212,7 +204,7 @@ def same_text(one: str, two: str) -> bool:
     return unicodedata.normalize("NFC", one).split() == unicodedata.normalize("NFC", two).split()
 
 
-def _decided(task: PairTask) -> tuple[Outcome, str] | None:
+def _decided(task: PairTask) -> tuple[str, str] | None:
     if same_text(task.pair.answer_a, task.pair.answer_b):
         return "tie", "identical_answers"
     needed = [name for name in ("contexts", "reference") if name in task.rubric.requires]

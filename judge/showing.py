@@ -19,31 +19,36 @@ def opened(run: Path, case_id: str, rubrics: list[str]) -> dict[str, Any]:
     Raises UsageError for a case or rubric that the run does not have, with the nearest ids.
     """
     manifest(run)
-    case = next((case for case in cases_of(run) if case.id == case_id), None)
-    lines = [row for row in rows(run) if row["case_id"] == case_id and (not rubrics or row["rubric"] in rubrics)]
-    if case is None and not lines:
+    cases = [case for case in cases_of(run) if case.id == case_id]
+    file = "comparisons.jsonl" if (run / "comparisons.jsonl").exists() else "judgments.jsonl"
+    lines = [row for row in rows(run, file) if row["case_id"] == case_id and (not rubrics or row["rubric"] in rubrics)]
+    if not cases and not lines:
         raise UsageError(f"case {case_id!r} is not in {run}{_near(run, case_id)}")
     if not lines:
         raise UsageError(f"case {case_id!r} has no judgment by {', '.join(rubrics) or 'any rubric'} in {run}")
     wanted = {key for row in lines for key in keys_of(row)}
     replies = {row["key"]: row for _, row in read_lines(run / "replies.jsonl") if row["key"] in wanted}
     return {
-        "case": case.to_row() if case else None,
+        "case": cases[0].to_row() if cases else None,
+        **({"cases": [case.to_row() for case in cases]} if len(cases) > 1 else {}),
         "judgments": [{**row, "replies": [replies[key] for key in keys_of(row) if key in replies]} for row in lines],
     }
 
 
 def keys_of(row: Mapping[str, Any]) -> list[str]:
-    """The keys of the replies behind a judgment line: its own, or those of its units."""
+    """The keys of the replies behind a line: its own, those of its units, or of the calls of a comparison."""
+    if "calls" in row:
+        return [call["key"] for call in row["calls"]]
     units = row["details"].get("units")
     return [row["key"]] if units is None else [unit["key"] for unit in units if unit.get("key")]
 
 
 def sections(found: Mapping[str, Any]) -> list[Section]:
     """The page of `judge show`."""
-    page = [_case(Case.from_row(found["case"]))] if found["case"] else []
+    cases = found.get("cases") or ([found["case"]] if found["case"] else [])
+    page = [_case(Case.from_row(case)) for case in cases]
     for row in found["judgments"]:
-        page += [_score(row), *(_prompts(row)), *_units(row)]
+        page += one_comparison(row) if "calls" in row else [_score(row), *(_prompts(row)), *_units(row)]
     return page
 
 
@@ -54,7 +59,7 @@ def _case(case: Case) -> Section:
     notes += [
         f"label {rubric} by {rater}: {label}" for rubric, given in case.labels.items() for rater, label in given.items()
     ]
-    return Section(f"Case {case.id}", notes=notes)
+    return Section(f"Case {case.id}" + (f", answered by {case.system}" if case.system else ""), notes=notes)
 
 
 def _score(row: Mapping[str, Any]) -> Section:
@@ -80,6 +85,23 @@ def _score(row: Mapping[str, Any]) -> Section:
         f"{row['judge']} ({row['mode']}), {row['http_calls']} calls, {row['latency_s']:.2f} s, cost {cost}{cached}"
     )
     return Section(f"{row['rubric']} {row['rubric_version']}, repeat {row['repeat']}", notes=notes)
+
+
+def one_comparison(row: Mapping[str, Any]) -> list[Section]:
+    """A comparison line laid open: how the two orders were combined, then the prompt and reply of each."""
+    notes = [f"outcome: {row[row['outcome']] if row['outcome'] in ('a', 'b') else row['outcome']}"]
+    if row["lean"]:
+        notes.append(f"leaning to {row[row['lean']]}")
+    for n, call in enumerate(row["calls"], 1):
+        winner = row[call["winner"]] if call["winner"] in ("a", "b") else call["winner"] or call["status"]
+        detail = f"P(first) {call['p_first']:.3f}" if call["p_first"] is not None else f"margin {call['margin']}"
+        notes.append(f"order {n}, {row[call['first']]} shown first: {call['verdict']} = {winner}, {detail}")
+    if row["p_a"] is not None:
+        notes.append(f"mean probability of {row['a']} over both orders: {row['p_a']:.3f}")
+    notes += [f"reason: {row['reason']}"] if row["reason"] else []
+    notes += [f"flags: {', '.join(row['flags'])}"] if row["flags"] else []
+    head = Section(f"{row['rubric']}: {row['a']} against {row['b']}, repeat {row['repeat']}", notes=notes)
+    return [head, *_prompts({**row, "mode": "full"})]
 
 
 def _prompts(row: Mapping[str, Any]) -> list[Section]:

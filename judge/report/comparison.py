@@ -1,0 +1,197 @@
+"""The page of a comparison: what may be said, the counts, how the judge behaved under swapping, slices, examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from judge.report.page import Section, brief, counted, estimated, figure, markdown
+from judge.report.scores import totals_section
+from judge.runs import manifest, read_lines, rows
+
+EXAMPLES = 5
+COUNTS = ("n", "a_wins", "b_wins", "ties", "both_fail", "inconsistent", "incomplete")
+
+
+def sections(run: Path, summary: Mapping[str, Any]) -> list[Section]:
+    """The page as values; `summary` is the content of summary.json."""
+    made = manifest(run)
+    several = summary.get("comparisons")
+    comparisons = several or [summary]
+    return [
+        Section("Conclusion", notes=[note for one in comparisons for note in _concluded(one, several)]),
+        _results(comparisons, made),
+        *([_ratings(summary["ratings"])] if several else []),
+        *(section for one in comparisons for section in _details(one, several)),
+        *_examples(run),
+        *_warnings(summary),
+        totals_section(summary, made, "comparisons"),
+    ]
+
+
+def write(run: Path, summary: Mapping[str, Any]) -> None:
+    """Writes summary.md beside summary.json."""
+    (run / "summary.md").write_text(markdown(f"Comparison: {run.name}", sections(run, summary)), encoding="utf-8")
+
+
+def _concluded(one: Mapping[str, Any], several: object) -> list[str]:
+    name = f"{one['a']} against {one['b']}: " if several else ""
+    return [name + one["conclusion"]["text"], *(f"- {text}" for text in one["conclusion"]["cautions"])]
+
+
+def _results(comparisons: list[Mapping[str, Any]], made: Mapping[str, Any]) -> Section:
+    columns = ["A", "B", "pairs", "A wins", "B wins", "ties", "both fail", "contradicted", "incomplete",
+               "win rate of A", "p"]  # fmt: skip
+    lines = [
+        [one["a"], one["b"], *(str(one[name]) for name in COUNTS), estimated(one["win_rate_a"], percent=True),
+         figure(one["p_value"], 3)]
+        for one in comparisons
+    ]  # fmt: skip
+    judge = made["judge"]
+    rubric = next(iter(made["rubrics"].values()))
+    notes = [
+        f"criterion: {rubric['id']} {rubric['version']}, {rubric['title']}",
+        "each pair is decided by the mean probability over both orders"
+        if judge["mode"] == "quick"
+        else "contradicted: the two orders name different winners; it counts half a win for each, as a tie does",
+        "p: sign test on the wins; the interval is clustered by question",
+    ]
+    for one in comparisons:
+        if one["identical"]:
+            notes.append(f"{_short(one)}{one['identical']} pairs with the same answer are ties without a call")
+        if one["reasons"]:
+            notes.append(f"{_short(one)}incomplete because: {counted(one['reasons'])}")
+    return Section(f"Result, judged by {judge['model']} ({judge['mode']} mode), both orders", columns, lines, notes)
+
+
+def _short(one: Mapping[str, Any]) -> str:
+    return f"{one['a']}/{one['b']}: "
+
+
+def _details(one: Mapping[str, Any], several: object) -> Iterator[Section]:
+    name = f" ({one['a']} against {one['b']})" if several else ""
+    yield Section(f"The judge under swapping{name}", notes=list(_swapping(one)))
+    if one["length"]:
+        yield Section(f"Length{name}", notes=list(_length(one)))
+    if one["slices"]:
+        yield _slices(one, name)
+    if one["human"]:
+        yield Section(f"Against people{name}", notes=list(_human(one)))
+
+
+def _swapping(one: Mapping[str, Any]) -> Iterator[str]:
+    yield f"same verdict in both orders: {estimated(one['position_consistency'], percent=True)} of the complete pairs"
+    yield f"picks the answer shown first: {estimated(one['first_preference'], percent=True)} of its choices; fair: 50%"
+    fairness = one["preference_fairness"]
+    yield f"preference fairness (-1 always the first, 0 fair, 1 always the second): {estimated(fairness)}"
+    effect, shown = one["order_effect"]["gamma"], one["order_effect"]["seventy_shows_as"]
+    yield f"order effect (logit, 0 is none, above 0 favours the first): {estimated(effect)}"
+    if shown is not None and shown < 0.685:
+        yield (
+            "showing both orders balances this effect but does not undo it: 70% without it show as "
+            f"{shown:.0%} here, so its win rate without the effect lies further from 50% than the one above"
+        )
+    if one.get("mean_p_a"):
+        yield (
+            f"mean probability of {one['a']} over both orders: {estimated(one['mean_p_a'])}. "
+            "Calibrate first: nobody has compared this judge with people"
+        )
+    if one.get("pointwise"):
+        twin = one["pointwise"]
+        yield (
+            f"beside it, the two answers scored one by one ({twin['rubric']}, 0-1): {one['a']} minus {one['b']} "
+            f"{estimated(twin['difference'])} on {twin['difference']['n']} of {one['n']} pairs; "
+            f"names the same winner in {estimated(twin['agreement'], percent=True)} of the pairs where both choose"
+        )
+
+
+def _length(one: Mapping[str, Any]) -> Iterator[str]:
+    found = one["length"]
+    yield f"the longer answer wins {estimated(found['longer_wins'], percent=True)} of the decided pairs"
+    yield f"coefficient of length (logit per standard deviation of the difference): {estimated(found['coefficient'])}"
+    yield f"win rate of {one['a']} at equal length: {estimated(found['win_rate_a'], percent=True)}"
+    yield "a longer answer may also be a better one: this is an association, not proof of a bias"
+
+
+def _slices(one: Mapping[str, Any], name: str) -> Section:
+    lines = [
+        [part["slice"], *(str(part[count]) for count in ("n", "a_wins", "b_wins", "ties")),
+         estimated(part["win_rate_a"], percent=True), figure(part["p_holm"], 3)]
+        for part in one["slices"]
+    ]  # fmt: skip
+    columns = ["slice", "pairs", "A wins", "B wins", "ties", "win rate of A", "p (Holm)"]
+    return Section(f"By slice{name}", columns, lines, ["p after Holm over the slices shown"])
+
+
+def _human(one: Mapping[str, Any]) -> Iterator[str]:
+    found = one["human"]
+    kept, decided = found["with_ties"], found["without_ties"]
+    yield f"agreement, ties kept: {estimated(kept, percent=True)} of {kept['n']} pairs"
+    yield (
+        f"agreement where neither says tie: {estimated(decided, percent=True)} of {decided['n']} pairs "
+        "(the easier ones, so higher)"
+    )
+    yield f"kappa, linear on a < tie < b: {estimated(found['kappa_linear'])}"
+    yield f"ties, judge minus people: {estimated(found['tie_rate_difference'], percent=True)}"
+    if one["corrected"] and "reason" in one["corrected"]:
+        yield f"no corrected win rate: {one['corrected']['reason']}"
+    elif one["corrected"]:
+        yield (
+            f"win rate of {one['a']} that people would give ({one['corrected']['method']}): "
+            f"{estimated(one['corrected']['corrected'], percent=True)}"
+        )
+    else:
+        yield "no corrected win rate: say --label-design random if the labelled pairs are a random sample of these"
+
+
+def _ratings(ratings: list[Mapping[str, Any]]) -> Section:
+    lines = [[one["system"], estimated(one["rating"]), _rank(one)] for one in ratings]
+    notes = list(dict.fromkeys(text for one in ratings for text in one["rating"]["warnings"]))
+    return Section(
+        "Ratings of the systems (Davidson, logit; the last is the reference)",
+        ["system", "rating", "rank"],
+        lines,
+        notes,
+    )
+
+
+def _rank(one: Mapping[str, Any]) -> str:
+    low, high = one["rank_low"], one["rank_high"]
+    return str(one["rank"]) if low is None else f"{one['rank']} [{low}-{high}]"
+
+
+def _examples(run: Path) -> list[Section]:
+    """Pairs to look at: contradictions first, then clear wins, with the judge's decisive difference."""
+    wanted = [row for row in rows(run, "comparisons.jsonl") if row["outcome"] in ("inconsistent", "a", "b")]
+    wanted.sort(key=lambda row: (row["outcome"] != "inconsistent", not _clear(row)))
+    some = [row for row in wanted if row["outcome"] == "inconsistent"][:EXAMPLES]
+    some += [row for row in wanted if row["outcome"] != "inconsistent"][:EXAMPLES]
+    if not some:
+        return []
+    keys = {row["calls"][0]["key"] for row in some}
+    said = {row["key"]: (row["parsed"] or {}).get("decisive_difference") for _, row in read_lines(run / "replies.jsonl")
+            if row["key"] in keys}  # fmt: skip
+    lines = [
+        [row["case_id"], row[row["outcome"]] if row["outcome"] in ("a", "b") else "contradicted",
+         " / ".join(_verdict(row, call) for call in row["calls"]), brief(said.get(row["calls"][0]["key"]), 70)]
+        for row in some
+    ]  # fmt: skip
+    hint = f"look inside one: judge show {run} {some[0]['case_id']}"
+    return [
+        Section("Pairs to look at", ["case", "winner", "order 1 / order 2", "decisive, says order 1"], lines, [hint])
+    ]
+
+
+def _clear(row: Mapping[str, Any]) -> bool:
+    return all(call["margin"] == "clear" for call in row["calls"])
+
+
+def _verdict(row: Mapping[str, Any], call: Mapping[str, Any]) -> str:
+    name = row[call["winner"]] if call["winner"] in ("a", "b") else call["winner"]
+    detail = f"{call['p_first']:.2f} first" if call["p_first"] is not None else call["margin"]
+    return f"{name} ({detail})"
+
+
+def _warnings(summary: Mapping[str, Any]) -> list[Section]:
+    return [Section("Mind", notes=summary["warnings"])] if summary.get("warnings") else []
