@@ -84,8 +84,13 @@ def mcnemar(only_a: int, only_b: int) -> McNemar:
     return McNemar(only_a, only_b, 2 * tail, 2 * tail - point)
 
 
-def wilcoxon(differences: Sequence[float | None] | npt.NDArray[Any]) -> float | None:
-    """Two-sided p of the signed-rank test with Pratt's treatment of zeros; all zero: 1; none: None. Pratt 1959."""
+def wilcoxon(
+    differences: Sequence[float | None] | npt.NDArray[Any], *, zeros: Literal["pratt", "wilcox"] = "pratt"
+) -> float | None:
+    """Two-sided p of the signed-rank test; all zero: 1; none: None.
+
+    Zeros are ranked and then left out (Pratt 1959), or dropped before ranking (`wilcox`, Wilcoxon 1945).
+    """
     values, _ = present(differences, "differences")
     if len(values) == 0:
         return None
@@ -93,7 +98,7 @@ def wilcoxon(differences: Sequence[float | None] | npt.NDArray[Any]) -> float | 
         return 1.0
     from scipy.stats import wilcoxon as signed_rank
 
-    return float(signed_rank(values, zero_method="pratt").pvalue)
+    return float(signed_rank(values, zero_method=zeros).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
