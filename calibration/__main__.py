@@ -1,4 +1,4 @@
-"""Statistics on spreadsheets: `python -m calibration agreement|correct|compare|budget|pairwise`."""
+"""Statistics on spreadsheets: `python -m calibration agreement|correct|compare|budget|pairwise|alt-test|...`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibration.errors import CalibrationError
+from calibration.verbs import add_commands
 
 
 def agreement(options: argparse.Namespace) -> dict[str, Any]:
@@ -47,7 +48,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
 
 def pairwise(options: argparse.Namespace) -> dict[str, Any]:
     from calibration.agreement import as_json
-    from calibration.pairwise import agreement_with_humans, ratings, summarize
+    from calibration.pairwise import agreement_with_humans, summarize
+    from calibration.strength import ratings
     from calibration.verdicts import read_comparisons
 
     verdicts, humans = read_comparisons(options.comparisons)
@@ -56,23 +58,6 @@ def pairwise(options: argparse.Namespace) -> dict[str, Any]:
         document["human_agreement"] = as_json(agreement_with_humans(verdicts.names(), humans, seed=options.seed))
     if len({name for pair in verdicts.systems or () for name in pair}) > 2:
         document["ratings"] = as_json(ratings(verdicts, seed=options.seed))
-    return document
-
-
-def alt_test(options: argparse.Namespace) -> dict[str, Any]:
-    from calibration.agreement import as_json
-    from calibration.ratings import read_ratings
-    from calibration.replacement import alt_test as tested
-
-    humans = [name.strip() for name in options.human.split(",")] if options.human else None
-    raters = [options.judge or "judge", *humans] if humans else None
-    ratings = read_ratings(options.ratings, scale=_scale(options), raters=raters, item=options.item)
-    document: dict[str, Any] = as_json(
-        tested(
-            ratings, judge=options.judge, humans=humans, epsilon=options.epsilon, scoring=options.scoring,
-            q=options.q, seed=options.seed,
-        )
-    )  # fmt: skip
     return document
 
 
@@ -90,7 +75,7 @@ def _scale(options: argparse.Namespace) -> Any:
 
 def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="python -m calibration", description=__doc__)
-    verbs = root.add_subparsers(dest="verb", required=True, metavar="agreement|correct|compare|budget|pairwise")
+    verbs = root.add_subparsers(dest="verb", required=True, metavar="COMMAND")
 
     one = verbs.add_parser("agreement", help="does the judge agree with people, and how sure is that")
     one.add_argument("ratings", help="CSV: item,rater,label[,cluster][,slice], or one column per rater")
@@ -124,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
     for verb, run in ((one, agreement), (two, correct), (three, compare), (four, budget), (five, pairwise)):
         verb.add_argument("--json", action="store_true", help="one JSON document on standard output")
         verb.set_defaults(run=run)
+    add_commands(verbs, _scale)
     return root
 
 

@@ -126,7 +126,8 @@ def drift(
     checks = _checks(differences, margins, p_values, looks, moved=bool((before != after).any()))
     return Drift(
         verdict=_together(checks), difference=differences["mean_shift"], checks=checks,
-        exact_agreement=proportion(int((before == after).sum()), n, level=level), wilcoxon_p=wilcoxon(shift, zeros="wilcox"),
+        exact_agreement=proportion(int((before == after).sum()), n, level=level),
+        wilcoxon_p=wilcoxon(shift, zeros="wilcox"),
         mcnemar=changes, stuart_maxwell=stuart_maxwell(table_of(before, after, len(known.labels))),
         kappa_old=_kappa_of(data, 0, weights, options), kappa_new=_kappa_of(data, 1, weights, options),
         looks=looks, n=n, n_dropped=n_dropped, warnings=(f"few_anchors: {n}",) if n < ANCHORS else (),

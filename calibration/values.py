@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,3 +75,19 @@ def _refuse(path: str | Path, problems: list[str], rule: str) -> None:
         more = f"\n... and {len(problems) - SHOWN_PROBLEMS} more" if len(problems) > SHOWN_PROBLEMS else ""
         shown = "\n".join(problems[:SHOWN_PROBLEMS])
         raise CalibrationError(f"{path}: {len(problems)} rows are wrong; {rule}:\n{shown}{more}")
+
+
+def read_labels(path: str | Path, columns: Sequence[str]) -> tuple[dict[str, str | None], dict[str, str] | None]:
+    """Item -> label as text (None where empty) from the first of `columns` that the CSV has, and item -> cluster."""
+    frame = read_table(path)
+    present = [name for name in columns if name in frame.columns]
+    if "item" not in frame.columns or not present:
+        raise CalibrationError(f"{path}: the columns are {', '.join(frame.columns)}; give item and {columns[0]}")
+    items = [str(item).strip() for item in frame["item"]]
+    first: dict[str, int] = {}
+    again = [f"line {row + 2}: {item}" for row, item in enumerate(items) if first.setdefault(item, row) != row]
+    _refuse(path, again, "one row per item, remove or rename these")
+    labels = {item: str(cell).strip() or None for item, cell in zip(items, frame[present[0]], strict=True)}
+    if "cluster" not in frame.columns:
+        return labels, None
+    return labels, {item: str(cell).strip() or item for item, cell in zip(items, frame["cluster"], strict=True)}
