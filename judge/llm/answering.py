@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -100,6 +101,8 @@ class Answerer:
             asking.enlarged, asking.max_tokens = True, asking.max_tokens * 2
             response = await self._sender.send(asking, "retry", known, body | {known.room: asking.max_tokens})
         _check(asking, response)
+        if len(getattr(response.choices[0].message, "tool_calls", None) or ()) > 1:
+            raise json.JSONDecodeError("the reply has several tool calls instead of one", "", 0)
         return _uncounted(response)
 
 

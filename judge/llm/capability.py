@@ -9,6 +9,7 @@ import hashlib
 import re
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 import orjson
@@ -60,8 +61,16 @@ class Capability:
 
 def capability_id(spec: JudgeSpec) -> str:
     """Names everything of the judge that the capability depends on."""
-    parts = [spec.model, spec.host, spec.params, spec.output, spec.drop_unsupported]
+    parts = [spec.model, spec.host, spec.params, spec.output, spec.drop_unsupported, _weights(spec)]
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def _weights(spec: JudgeSpec) -> list[int] | None:
+    """Size and time of a GGUF of one's own, which may be another model under the same name tomorrow."""
+    file = Path(spec.model.removeprefix("local:")).expanduser()
+    if not spec.is_local or spec.model == "local" or not file.is_file():
+        return None
+    return [file.stat().st_size, file.stat().st_mtime_ns]
 
 
 def from_dict(data: Any, spec: JudgeSpec) -> Capability | None:

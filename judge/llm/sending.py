@@ -22,6 +22,9 @@ from judge.llm.request import Request
 from judge.llm.retry import Sleep, attempts
 
 UNREACHED_ATTEMPTS = 3
+REJECTED_AT_FIRST = 20
+GRACE_S = 1.0
+BUSY = (429, 503, 529)
 CHARS_PER_TOKEN = 3  # low, so that what is reserved is rarely too little
 
 
@@ -48,7 +51,8 @@ class Sender:
         self._clock = clock
         self._gate = Gate(limits.concurrency, requests=limits.rpm, tokens=limits.tpm, clock=clock, sleep=sleep)
         self._fixed: dict[str, Any] = {}
-        self._reached = False
+        self._reached = self._accepted = False
+        self._rejected = 0
 
     async def send(self, asking: Asking, kind: ledger.Kind, known: Capability, body: dict[str, Any]) -> Any:
         """The provider's reply to `body` (messages, max_tokens, parameters), after as many requests as retry allows.
@@ -87,7 +91,7 @@ class Sender:
                 row = ledger.paid_row(kind, response, self.spec.price, self._clock() - started)
                 asking.rows.append(row)
                 paid = row["cost_usd"]
-                self._reached = True
+                self._reached = self._accepted = True
                 used = row["usage"] or ledger.NO_USAGE
                 self._gate.succeeded(unused_tokens=input_tokens + room - used["input_tokens"] - used["output_tokens"])
                 return response
@@ -96,8 +100,8 @@ class Sender:
                 self.budget.settle(reserved, paid)
 
     def _time_limit(self) -> Any:
-        """The embedded model keeps its own time, which does not count loading."""
-        return nullcontext() if self.spec.is_local else asyncio.timeout(self.spec.timeout)
+        """Ends what the library's own timeout does not: a trickling reply. The embedded model keeps its own time."""
+        return nullcontext() if self.spec.is_local else asyncio.timeout(self.spec.timeout + GRACE_S)
 
     def _failed_row(
         self, kind: ledger.Kind, failure: CallFailed | ProviderStop, error: Exception, latency_s: float
@@ -111,8 +115,12 @@ class Sender:
             return failure
         if failure.status is not None:
             self._reached = True
-        if failure.status == 429:
+        if failure.status in BUSY:
             self._gate.rate_limited(failure.wait_s)
+        self._rejected += failure.kind == "bad_request"
+        if failure.kind == "bad_request" and not self._accepted and self._rejected >= REJECTED_AT_FIRST:
+            advice = "If it is about response_format or tools, give another `output` for this judge in judge.toml."
+            return ProviderStop(f"{self.spec.model}: the first {self._rejected} requests failed: {failure}\n{advice}")
         if failure.kind == "transport" and not self._reached and tries >= UNREACHED_ATTEMPTS:
             where = self.spec.api_base or "the provider"
             return ProviderStop(f"{self.spec.model}: cannot reach {where}: {failure}\nIs the server running?")

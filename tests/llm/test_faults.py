@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.llm.conftest import Asker, request
 
 
+@pytest.mark.slow
 def test_each_of_300_requests_to_a_bad_provider_is_accounted_for(asker: Asker) -> None:
     asker.provider.config(
         p429=0.05, retry_after=0.5, p500=0.02, p_reset=0.01, p_malformed=0.02, p_truncated=0.01, p_refusal=0.01,
         p_hang=0.01, latency_ms=5, seed=3,
     )  # fmt: skip
-    replies = asker.ask(*(request(f"case {number} [[q=0.7]]") for number in range(300)), timeout=2)
+    replies = asker.ask(
+        *(request(f"case {number} [[q=0.7]]") for number in range(300)), timeout=2, limits={"concurrency": 12}
+    )
     stats = asker.provider.stats()
     rows = [row for reply in replies for row in reply.http_calls]
     outcomes = Counter(row["outcome"] for row in rows)

@@ -104,7 +104,7 @@ asyncio.run(main())
 def test_money_is_not_spent_beyond_the_budget(asker: Asker) -> None:
     async def work(client: Any) -> Any:
         price = client.price()
-        client.budget = Budget(0.01, price)
+        client.budget = Budget(0.001, price)
         replies = await asyncio.gather(
             *(client.ask(request(f"case {number}")) for number in range(100)), return_exceptions=True
         )
@@ -116,7 +116,7 @@ def test_money_is_not_spent_beyond_the_budget(asker: Asker) -> None:
     assert len(stopped) + len(paid) == 100
     assert stopped
     assert sum(reply.cost_usd for reply in paid) == pytest.approx(budget.spent)
-    assert budget.spent <= 0.01
+    assert budget.spent <= 0.001
     assert budget.reserved == pytest.approx(0)
 
 

@@ -99,6 +99,20 @@ def test_a_think_block_and_a_fence_are_no_obstacle_and_stay_in_the_raw_text(aske
     assert (reply.parsed, reply.text) == (GOOD, text)
 
 
+def test_several_tool_calls_are_no_answer(asker: Asker) -> None:
+    asker.provider.script({"match": [], "replies": [{"content": GOOD, "calls": 2}, {"content": GOOD}]})
+    reply = asker.ask_one(request(), output="tools")
+    assert reply.parsed == GOOD
+    assert rows(reply) == [("first", 200, "unparsable"), ("reask", 200, "ok")]
+
+
+def test_a_provider_that_rejects_whatever_is_sent_stops_the_run(asker: Asker) -> None:
+    said = {"status": 400, "error": {"message": "response_format is not known here"}}
+    asker.provider.script({"match": [], "replies": [said]})
+    with pytest.raises(ProviderStop, match=r"the first 20 requests failed.*\n.*`output`"):
+        asker.ask(*(request(f"case {number}") for number in range(40)), limits={"concurrency": 1})
+
+
 def test_a_cut_off_reply_is_asked_once_more_with_twice_the_room(asker: Asker) -> None:
     cut = {"content": '{"rationale": "the', "finish": "length"}
     asker.provider.script({"match": [], "replies": [cut, {"content": GOOD}]})
@@ -137,7 +151,7 @@ def test_a_hanging_provider_is_a_timeout_after_three_requests(asker: Asker) -> N
     assert rows(reply) == [("first", None, "timeout"), ("retry", None, "timeout"), ("retry", None, "timeout")]
 
 
-def test_a_slow_trickle_cannot_outlast_the_timeout(asker: Asker) -> None:
+def test_a_reply_that_comes_too_late_is_a_timeout_and_asked_again(asker: Asker) -> None:
     asker.provider.script({"match": [], "replies": [{"content": GOOD, "delay_s": 5}, {"content": GOOD}]})
     reply = asker.ask_one(request(), timeout=0.15)
     assert rows(reply) == [("first", None, "timeout"), ("retry", 200, "ok")]
