@@ -11,7 +11,6 @@ WORDS = {
     "no_data": "no item with both labels",
     "scale_not_declared": "needs the ordered scale: declare it with --scale",
     "nominal_scale": "needs an ordered scale",
-    "one_human": "needs two people on the same items",
     "empty_denominator": "no item of that kind",
     "empty_margin": "a label that one side never used",
     "zero_variance": "every value is the same: no interval can be computed",
@@ -27,6 +26,15 @@ WORDS = {
     "one_class_labels": "labels of both classes are needed",
     "out_of_range": "the corrected rate leaves 0..1: the judge errs differently here than on the labelled items",
     "no_unlabelled_items": "every judged item is labelled: nothing to correct",
+    "no_eligible_rater": "nobody labelled 30 items that the judge and another person labelled too",
+    "one_human": "needs two people on the same items",
+    "fewer_than_3_raters": "fewer than three people could be tested: weak evidence",
+    "low_human_agreement": "people agree little among themselves, so they are easy to replace: lower epsilon",
+    "deterministic": "the repeats never differ (temperature 0, or a cache): this is no evidence of reliability",
+    "icc_not_positive": "the repeats of an item differ as much as items do",
+    "no_repeats": "no item has two repeats",
+    "no_pass_mark": "give a pass mark",
+    "few_anchors": "fewer than 100 anchor items: most verdicts will be inconclusive",
     "more_judged_items_needed": "more labels alone cannot halve the interval: judge more items too",
 }
 
@@ -48,6 +56,10 @@ def _add(found: list[str], name: str, value: Any) -> None:
         found.append(" " * width + "".join(f"{label:>8}" for label in value["labels"]))
         for label, row in zip(value["labels"], value["table"], strict=True):
             found.append(f"{label:<{width}}" + "".join(f"{cell:>8}" for cell in row))
+    elif name == "too_few_items":
+        most = max(value, key=lambda rater: value[rater], default=None)
+        if most is not None:
+            found.append(f"{name:<34} {len(value)} people not tested, with at most {value[most]} items ({most})")
     elif isinstance(value, dict):
         for key, item in value.items():
             _add(found, f"{name}.{key}", item)
