@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import rubrics as rubric_files
+from judge import calibrations
 from judge.background import Stop, run, submit
 from judge.cases import Normalised, normalise
 from judge.config import JudgeSpec, find_judge
@@ -32,7 +33,8 @@ class Options:
     """The settings of a scoring invocation; every field is an option of `judge score` of the same name.
 
     `cache` is a directory, None for the user's cache directory, False for none. `out` None means a new temporary
-    directory. `mode` None means quick for the embedded judge and full for all others.
+    directory. `calibration` is the folder of audits to look in, None for ./calibrations. `mode` None means quick for
+    the embedded judge and full for all others.
     """
 
     rubrics: Sequence[str] = ("faithfulness",)
@@ -54,6 +56,7 @@ class Options:
     format: str | None = None
     map: dict[str, str] | None = None
     generated_by: str | None = None
+    calibration: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Wa
         finally:
             fresh.unlink(missing_ok=True)
             closing = [*client.warnings, *await client.aclose()]
+    closing += calibrations.note(summary, archive.manifest["judge"], options.calibration)
     watcher.say(closing)
     summary["warnings"] = [*resolved.notes, *closing]
     write_json(out / "summary.json", summary)
@@ -156,6 +160,8 @@ def resolve(options: Options, suit: Callable[[Sequence[Rubric], Mode, bool], Non
     for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
         if value is not None and value < 1:
             raise UsageError(f"--{name} {value}: must be 1 or more")
+    if options.calibration is not None and not options.calibration.is_dir():
+        raise UsageError(f"--calibration {options.calibration}: no such folder; `judge audit --save` makes one")
     replaced = rubric_files.overrides(options.rubrics_dir)
     return Resolved(spec, mode, chosen, [*_choice(spec), *replaced, *self_preference(spec.model, options.generated_by)])
 
@@ -240,7 +246,7 @@ def _said(data: Normalised) -> list[str]:
 def options_of(rubrics: str | Sequence[str], model: str | None, options: dict[str, Any]) -> Options:
     """Keyword arguments of a Python caller as Options; UsageError for a name that is none."""
     names = rubrics.split(",") if isinstance(rubrics, str) else list(rubrics)
-    for name in ("out", "config", "cache"):
+    for name in ("out", "config", "cache", "calibration"):
         if isinstance(options.get(name), str):
             options[name] = Path(options[name])
     folders = options.pop("rubrics_dir", ())

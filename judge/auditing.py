@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from calibration.agreement import Agreement, agreement
 from calibration.correction import REFUSED, VALID_WHEN, Correction, correct
 from calibration.errors import CalibrationError
 from calibration.guards import refuse_leakage
 from calibration.ranking import clustered_auc, rank_correlation
-from judge.biases import by_length, by_score_level, by_slice, page_of
-from judge.pairing import Pairing
+from judge.biases import by_length, by_score_level, by_slice
+from judge.pairing import Pairing, ratings
 from judge.reviewing import review_list
 from judge.rivals import Rival, compared, rivals_of
 from judge.verdicts import rule, to_dict
@@ -40,8 +41,8 @@ def audit_rubric(
     """
     _refuse_examples(pairing)
     options: dict[str, Any] = {"seed": seed, "replicates": replicates}
-    page = page_of(pairing, **options)
-    passes = page if pairing.on_passes else page_of(pairing, passes=True, **options)
+    page = _page(pairing, passes=pairing.on_passes, **options)
+    passes = page if pairing.on_passes else _page(pairing, passes=True, **options)
     scores = [one.p for one in pairing.rated]
     truth = [pairing.people_pass(one) for one in pairing.rated]
     auc = clustered_auc(scores, truth, clusters=pairing.clusters, seed=seed, replicates=replicates)
@@ -81,6 +82,11 @@ def audit_rubric(
         "review": review_list(pairing),
         "warnings": list(pairing.warnings),
     }
+
+
+def _page(pairing: Pairing, *, passes: bool, **options: Any) -> Agreement:
+    rated, names = ratings(pairing, passes=passes)
+    return agreement(rated, humans=[name for name in names if (rated.of(name) >= 0).any()], **options)
 
 
 def correction_of(pairing: Pairing, design: str) -> tuple[dict[str, Any] | None, str | None]:

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from calibration.agreement import Agreement, agreement
+from calibration.accuracy import cell_share
 from calibration.estimate import Estimate, mean
+from calibration.kappa import kappa
 from calibration.ranking import rank_correlation
+from calibration.ratings import Ratings
+from calibration.resampling import PairTables, pair_tables
+from judge.labels import JUDGE
 from judge.pairing import Pairing, Rated, ratings
-from judge.verdicts import headline
+from judge.verdicts import headline_weights
 
 LEAST = 5
 MOST_SLICES = 20
@@ -109,12 +113,12 @@ def by_slice(pairing: Pairing, *, seed: int = 0, replicates: int = 9999) -> list
     for name, rated in kept[:MOST_SLICES]:
         inside = {one.case.id for one in rated}
         kept_cases = [one.case.id in inside for one in pairing.rated]
-        page = page_of(pairing, kept_cases, seed=seed, replicates=replicates)
+        data = pairs_of(*_some(pairing, kept_cases))
         found.append({
             "slice": name,
             "n": len(rated),
-            "percent_agreement": page.percent_agreement.to_dict(),
-            "kappa": headline(page).to_dict(),
+            "percent_agreement": cell_share(data, np.eye(data.tables.shape[-1])).to_dict(),
+            "kappa": kappa(data, headline_weights(data.tables.shape[-1]), seed=seed, replicates=replicates).to_dict(),
             "lean": lean(pairing, rated).to_dict(),
         })  # fmt: skip
     return found
@@ -127,13 +131,13 @@ def slice_names(rated: Rated) -> list[str]:
     return [f"{kind} {name}" for kind, name in named.items() if name] + [f"tag {tag}" for tag in case.tags]
 
 
-def page_of(
-    pairing: Pairing, kept: Sequence[bool] | None = None, *, passes: bool | None = None, seed: int, replicates: int
-) -> Agreement:
-    """The agreement page of the pairs, or of some of the rated cases; on passes as the pairing says unless told."""
-    rated, names = ratings(pairing, passes=pairing.on_passes if passes is None else passes)
-    if kept is not None:
-        places = [keep for keep, one in zip(kept, pairing.rated, strict=True) for _ in one.lines]
-        rated = rated.only(np.array(places))
-    humans = [name for name in names if (rated.of(name) >= 0).any()]
-    return agreement(rated, humans=humans, seed=seed, replicates=replicates)
+def _some(pairing: Pairing, kept: Sequence[bool]) -> tuple[Ratings, tuple[str, ...]]:
+    """The ratings of some of the rated cases."""
+    rated, names = ratings(pairing, passes=pairing.on_passes)
+    return rated.only(np.array([keep for keep, one in zip(kept, pairing.rated, strict=True) for _ in one.lines])), names
+
+
+def pairs_of(rated: Ratings, names: Sequence[str]) -> PairTables:
+    """The tables of the judge with each person."""
+    pairs = [(rated.of(JUDGE), rated.of(name)) for name in names]
+    return pair_tables(pairs, len(rated.scale.labels), clusters=rated.clusters)

@@ -13,6 +13,7 @@ import orjson
 
 from calibration.guards import stale_fields
 from judge.runs import write_json
+from judge.verdicts import headline_weights
 
 DEFAULT = Path("calibrations")
 IDENTITY = ("model", "model_returned", "params", "mode", "layout", "output")
@@ -42,9 +43,8 @@ def fingerprint(judge: Mapping[str, Any]) -> str:
 
 def artefact(audit: Mapping[str, Any]) -> dict[str, Any]:
     """The part of an audit (CONTRACTS 6) that a later run is compared with."""
-    weights = "quadratic" if len(audit["agreement"]["scale"]) > 2 else "none"
-    kappa = audit["agreement"]["kappa"][weights]
-    return {name: (audit | {"kappa": kappa})[name] for name in KEPT}  # type: ignore[operator]
+    kappa = audit["agreement"]["kappa"][headline_weights(len(audit["agreement"]["scale"]))]
+    return {name: kappa if name == "kappa" else audit[name] for name in KEPT}
 
 
 def save(folder: Path, audit: Mapping[str, Any]) -> Path:
@@ -98,6 +98,22 @@ def state_of(
         if (made["judge"].get("model"), made["judge"].get("mode")) == (judge.get("model"), judge.get("mode")):
             stale = State(STALE, made["verdict"], f"changed since the audit: {', '.join(_told(made, judge, changed))}")
     return stale or State(UNCALIBRATED)
+
+
+def note(summary: dict[str, Any], judge: Mapping[str, Any], folder: Path | None) -> list[str]:
+    """Adds `calibration`, `calibration_verdict` and `calibration_detail` to each rubric of a summary.
+
+    `folder` None means ./calibrations, which need not exist. Returns warnings about files that could not be read.
+    """
+    artefacts, warnings = load(folder or DEFAULT)
+    for name, found in summary["rubrics"].items():
+        state = state_of(name, found["rubric_hash"], found["prompt_hashes"], judge, artefacts)
+        found |= {
+            "calibration": state.word,
+            "calibration_verdict": state.verdict,
+            "calibration_detail": state.detail,
+        }
+    return warnings
 
 
 def _told(made: Mapping[str, Any], judge: Mapping[str, Any], changed: Sequence[str]) -> list[str]:

@@ -28,7 +28,7 @@ def failures(
     """The gates that failed, each in a sentence. A bound that is undefined fails; an unknown rubric is a UsageError.
 
     `lower` compares the lower confidence bound of the mean, `points` the mean itself, both on the rubric's scale.
-    `calibrated` requires a matching calibration for every rubric.
+    `calibrated` requires a matching calibration for every rubric that does not call the judge not usable.
     """
     failed = estimate_failures({name: found["mean"] for name, found in summary["rubrics"].items()}, lower, points)
     if calibrated:
@@ -36,6 +36,8 @@ def failures(
             state = found.get("calibration", "uncalibrated")
             if state != "calibrated":
                 failed.append(f"{name}: {state}; --require-calibration wants a matching audit (judge audit --save)")
+            elif found.get("calibration_verdict") == "not_usable":
+                failed.append(f"{name}: calibrated, and the audit found the judge not usable for it")
     return failed
 
 

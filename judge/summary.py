@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -69,6 +70,8 @@ def rubric_summary(
         "scale": [rubric.scale.min, rubric.scale.max],
         "pass_at": rubric.scale.pass_at,
         "mode": "quick" if quick else "full",
+        "rubric_hash": rubric.rubric_hash,
+        "prompt_hashes": sorted({line["prompt_hash"] for line in lines} - {None}),
     }
     for twin in ("holistic_score", "overlap"):
         values = [line[twin] for group in scored.values() for line in group if line[twin] is not None]
@@ -110,7 +113,9 @@ def totals(run: Path, lines: str = "judgments.jsonl") -> dict[str, Any]:
 def _slim(row: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("case_id", "status", "score", "normalized", "passed", "holistic_score", "errors", "flags", "reason",
             "error_kind", "mode")  # fmt: skip
-    return {**{name: row[name] for name in kept}, "overlap": row["details"].get("overlap")}
+    prompt_hash = row["prompt_hash"] and sys.intern(row["prompt_hash"])
+    slim = {name: row[name] for name in kept}
+    return {**slim, "prompt_hash": prompt_hash, "overlap": row["details"].get("overlap")}
 
 
 def _short(question: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from calibration.agreement import Agreement
 from calibration.budget import labels_for_kappa
 from calibration.estimate import Estimate, undefined
+from calibration.tables import Weights
 from judge.errors import UsageError
 
 Verdict = Literal["trusted", "usable_with_correction", "not_usable", "too_few_labels"]
@@ -56,9 +57,9 @@ def thresholds_of(given: Mapping[str, float] | None) -> dict[str, float]:
     return DEFAULTS | dict(given or {})
 
 
-def headline(page: Agreement) -> Estimate:
-    """The kappa that the verdict rests on: quadratic on an ordered scale of three levels or more, else unweighted."""
-    return page.kappa["quadratic" if len(page.scale) > 2 else "none"]
+def headline_weights(levels: int) -> Weights:
+    """The weights of the kappa that a verdict rests on: quadratic on three levels or more, else none."""
+    return "quadratic" if levels > 2 else "none"
 
 
 def rule(
@@ -73,7 +74,8 @@ def rule(
     """
     binary = passes.binary or {}
     measured = {
-        "kappa": headline(page), "ceiling": page.human_ceiling.delta, "percent_agreement": page.percent_agreement,
+        "kappa": page.kappa[headline_weights(len(page.scale))], "ceiling": page.human_ceiling.delta,
+        "percent_agreement": page.percent_agreement,
         "within_1": page.within_1, "spearman": spearman, "auc": auc,
         "sensitivity": binary.get("sensitivity", undefined("no_data")),
         "specificity": binary.get("specificity", undefined("no_data")),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from judge.cli import model, retrieval, rubrics, runs
+from judge.cli.audit import audit, sheet
 from judge.cli.compare import compare, diff
 from judge.cli.demo import demo
 from judge.cli.diagnose import diagnose
@@ -57,6 +58,8 @@ app.command("doctor")(runs.doctor)
 app.command("retrieval")(retrieval.retrieval)
 app.command("diagnose")(diagnose)
 app.command("compare")(compare)
+app.command("audit")(audit)
+app.command("sheet")(sheet)
 _group("runs", "Finished runs.", diff=diff)
 _group(
     "rubrics",

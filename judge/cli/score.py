@@ -59,6 +59,12 @@ def score(
     fail_under_point: Annotated[
         list[str] | None, typer.Option(help="Exit 1 unless the mean itself reaches it.", rich_help_panel=GATES)
     ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of calibrations (judge audit --save). Default: ./calibrations.", rich_help_panel=GATES
+        ),
+    ] = None,
     require_calibration: Annotated[
         bool,
         typer.Option("--require-calibration", help="Exit 1 unless every rubric is calibrated.", rich_help_panel=GATES),
@@ -87,7 +93,7 @@ def score(
         repeats=repeats, layout=common.choice(layout, "--layout", ("rubric_first", "item_first")),
         concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
         cache=False if no_cache else cache, limit=limit, sample=sample, seed=seed, format=format,
-        map=common.mapping(map), generated_by=generated_by,
+        map=common.mapping(map), generated_by=generated_by, calibration=calibration,
     )  # fmt: skip
     lower = parse_thresholds(fail_under or (), "--fail-under")
     points = parse_thresholds(fail_under_point or (), "--fail-under-point")

@@ -180,7 +180,7 @@ def _rivals(audit: Mapping[str, Any]) -> list[Section]:
         return []
     rows = [_rival(name, one) for name, one in audit["scores_compared"].items()]
     notes = [
-        "the same cases for all, pass and fail by most people; overlap is word overlap, without any model: a judge that "
+        "the same cases for all, pass and fail by most people; overlap is word overlap, without a model: a judge that "
         "does not beat it earns nothing",
         "fitted mark: chosen on these labels, its kappa measured on cases it was not chosen on",
     ]

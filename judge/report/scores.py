@@ -42,7 +42,7 @@ def _scores(summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
                 f"{estimated(found['pass_rate'], percent=True)} at {found['pass_at']}+"
                 if found["mode"] == "full"
                 else estimated(found["pass_rate"], percent=True),
-                found.get("calibration", "uncalibrated"),
+                _trust(found),
                 figure((found["overlap"] or {}).get("value")),
             ]
         )
@@ -53,6 +53,8 @@ def _scores(summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
             f"combined (0-1, weighted by rubric): {estimated(combined['mean'])}, "
             f"covering {figure(combined['coverage'], percent=True)} of the weight"
         )
+    notes += [f"{name}: {found['calibration']}, {found['calibration_detail']}" for name, found
+              in summary["rubrics"].items() if found.get("calibration_detail")]  # fmt: skip
     if any(found.get("calibration", "uncalibrated") == "uncalibrated" for found in summary["rubrics"].values()):
         notes.append(
             "uncalibrated: nobody has compared this judge with people yet. Label some cases: judge sheet, judge audit"
@@ -80,6 +82,12 @@ def _rubric(name: str, found: Mapping[str, Any]) -> Section:
         flips = estimated(repeats["flip_rate"], percent=True)
         notes.append(f"{repeats['k']} repeats: spread {repeats['mean_sd']:.2f}, verdict flips in {flips} of cases")
     return Section(name, notes=notes)
+
+
+def _trust(found: Mapping[str, Any]) -> str:
+    """The state of calibration, with the audit's verdict where one applies."""
+    state = str(found.get("calibration", "uncalibrated"))
+    return f"{state}: {found['calibration_verdict'].replace('_', ' ')}" if state == "calibrated" else state
 
 
 def _bars(histogram: Mapping[str, int]) -> str:
