@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from judge.api import Options, Result, score, score_async
+    from judge.audits import Audit, audit
     from judge.cases import Case, read_cases
     from judge.errors import InputError, JudgeError, ProviderStop, UsageError
 
@@ -21,6 +22,8 @@ _HOME = {
     "score_async": "judge.api",
     "Options": "judge.api",
     "Result": "judge.api",
+    "audit": "judge.audits",
+    "Audit": "judge.audits",
     "Case": "judge.cases",
     "read_cases": "judge.cases",
     "JudgeError": "judge.errors",
@@ -29,6 +32,7 @@ _HOME = {
     "ProviderStop": "judge.errors",
 }
 __all__ = [
+    "Audit",
     "Case",
     "InputError",
     "JudgeError",
@@ -36,6 +40,7 @@ __all__ = [
     "ProviderStop",
     "Result",
     "UsageError",
+    "audit",
     "read_cases",
     "score",
     "score_async",
