@@ -14,19 +14,19 @@ from calibration.budget import labels_for_variance
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, FloatArray, mean, present, proportion, t_quantile
 from calibration.rogan_gladen import rogan_gladen, variance_parts
+from calibration.stratified import TUNE_FROM, Weighted, strata_of, stratified_ppi, weighted_ppi
 
-TUNE_FROM = 20
 VERDICT_FROM = 30
 FEW_DISAGREEMENTS = 5
 
 VALID_WHEN = {
     "random": "valid when the labelled items are a random sample of the judged ones, whatever errors the judge makes",
+    "stratified": "valid when labels are a random sample within each stratum and every stratum has labels",
+    "propensity": "valid when every judged item could have been labelled and its chance is the one recorded",
     "external": "valid when the judge errs on these items as often as on the labelled ones, for each true class",
 }
 REFUSED = {
     "unknown": "how the labels were chosen is not stated; agreement can be reported, a corrected mean cannot",
-    "stratified": "labels drawn per stratum need the weighted estimator, which is not in this release",
-    "propensity": "labels drawn with unequal probabilities need the weighted estimator, which is not in this release",
 }
 
 
@@ -57,18 +57,22 @@ def correct(
     labels: Mapping[str, float | None],
     *,
     design: str,
+    strata: Mapping[str, str] | None = None,
+    propensities: Mapping[str, float | None] | None = None,
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> Correction:
     """Correct the mean of judge scores (item -> score) with human labels (item -> label) on the same scale.
 
     `design` says how the labelled items were chosen. `random`: a random sample of the judged items, gives PPI++.
+    `stratified`: a random sample within each of `strata` (item -> stratum, all judged items), gives stratified PPI++.
+    `propensity`: with unequal chances, `propensities` (labelled item -> chance), gives weighted PPI++.
     `external`: other items, scored by the same judge; binary only, gives Rogan-Gladen for the judged items without a
     label. Anything else is refused with the reason. Labels of items without a score are left out and counted; None
     is a missing score or label. Without `bounds` only scores of 0 and 1 have a known scale.
     """
     if design not in VALID_WHEN:
-        rule = REFUSED.get(design, "the designs are random and external")
+        rule = REFUSED.get(design, f"the designs are {', '.join(VALID_WHEN)}")
         raise CalibrationError(f"label design {design!r}: {rule}; state --label-design random or external if it is so")
     scored = {item: score for item, score in scores.items() if score is not None}
     given = {item: label for item, label in labels.items() if label is not None}
@@ -83,9 +87,60 @@ def correct(
     _same_scale(np.concatenate([f, rest]), y, bounds)
     if bounds is None and all(_binary(values) for values in (y, f, rest)):
         bounds = (0.0, 1.0)
-    found = _external(y, f, rest, level) if design == "external" else ppi(y, f, rest, bounds=bounds, level=level)
+    if design == "external":
+        found = _external(y, f, rest, level)
+    elif design == "stratified":
+        found = _designed(design, _by_stratum(scored, given, shared, strata, level), f, y, rest, bounds, level)
+    elif design == "propensity":
+        chances = _chances(shared, propensities)
+        found = _designed(design, weighted_ppi(y, f, chances, rest, level=level), f, y, rest, bounds, level)
+    else:
+        found = ppi(y, f, rest, bounds=bounds, level=level)
     lost = len(given) - len(shared)
     return replace(found, warnings=(*found.warnings, f"labels_without_score: {lost}")) if lost else found
+
+
+def _by_stratum(
+    scored: Mapping[str, float],
+    given: Mapping[str, float],
+    shared: Sequence[str],
+    strata: Mapping[str, str] | None,
+    level: float,
+) -> Weighted:
+    if strata is None:
+        raise CalibrationError("label design 'stratified' needs the stratum of every judged item: give a stratum column")
+    return stratified_ppi(strata_of({item: given[item] for item in shared}, scored, strata), level=level)
+
+
+def _chances(shared: Sequence[str], propensities: Mapping[str, float | None] | None) -> list[float]:
+    known = {item: chance for item, chance in (propensities or {}).items() if chance is not None}
+    missing = [item for item in shared if item not in known]
+    if missing:
+        raise CalibrationError(
+            f"label design 'propensity' needs the chance with which each item was labelled; {missing[0]} has none"
+            f" ({len(missing)} of {len(shared)}): give a propensity column"
+        )
+    return [known[item] for item in shared]
+
+
+def _designed(
+    design: str,
+    found: Weighted,
+    judged: FloatArray,
+    labels: FloatArray,
+    rest: FloatArray,
+    bounds: tuple[float, float] | None,
+    level: float,
+) -> Correction:
+    n, corrected = len(labels), found.corrected
+    to_halve = _labels_to_halve(labels, judged, len(rest), corrected.se) if corrected.se and len(rest) else None
+    few = (f"fewer_than_{VERDICT_FROM}_labels: {n}",) if n < VERDICT_FROM else ()
+    return Correction(
+        method=f"ppi++_{'weighted' if design == 'propensity' else design}",
+        naive=_plain_mean(np.concatenate([judged, rest]), bounds, level), corrected=corrected,
+        human_only=found.human_only, lam=found.lam, effective_n=found.effective_n, labels_to_halve_ci=to_halve,
+        warnings=few + corrected.warnings,
+    )  # fmt: skip
 
 
 def _same_scale(scores: FloatArray, labels: FloatArray, bounds: tuple[float, float] | None) -> None:
@@ -141,8 +196,8 @@ def ppi(
 
     `labels` and `judged` belong to the same n items, `unlabelled` are judge scores of the others. theta =
     lam mean(f~) + mean(Y - lam f), t interval with n - 1 df and ddof 1; lam is tuned from 20 labels on, else 0, unless
-    given. Labels alone (method `human_only`) when nothing else is judged, the judge is constant, or judge and people
-    differ by a constant, where the error of the correction cannot be seen. Bounds may leave the scale.
+    given. Labels alone (method `human_only`) when fewer than two others are judged, the judge is constant, or judge
+    and people differ by a constant, where the error of the correction cannot be seen. Bounds may leave the scale.
     """
     y, f, rest = present(labels, "labels")[0], present(judged, "judged")[0], present(unlabelled, "unlabelled")[0]
     if len(y) != len(f):
@@ -158,7 +213,7 @@ def ppi(
     disagreements = int((y != f).sum())
     if _binary(y) and _binary(f) and 0 < disagreements < FEW_DISAGREEMENTS:
         warnings += (f"few_disagreements: {disagreements}",)
-    if not len(rest):
+    if len(rest) < 2:
         return _human_only(naive, human_only, (*warnings, "no_unlabelled_items"))
     if np.ptp(everything) == 0:
         return _human_only(naive, human_only, (*warnings, "judge_constant"))

@@ -13,15 +13,8 @@ from calibration.compare import mcnemar
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, clustered_proportion, mean, normal_quantile, proportion, undefined
 from calibration.kappa import kappa
-from calibration.length import length_control
-from calibration.strength import ratings
 from calibration.tables import table_of
 from calibration.verdicts import ERROR, OUTCOMES, POINTS, A, B, Codes, PairVerdicts
-
-__all__ = [
-    "ComparisonSummary", "HumanAgreement", "PairVerdicts", "agreement_with_humans", "length_control", "order_effect",
-    "ratings", "shrunk_win_rate", "summarize",
-]  # fmt: skip
 
 INCONSISTENT = OUTCOMES.index("inconsistent")
 

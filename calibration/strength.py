@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,7 +89,8 @@ def ratings(verdicts: PairVerdicts, *, level: float = 0.95, seed: int = 0) -> li
 
     Intervals are clustered by question (CR1), rank intervals come from draws of the fitted strengths. When systems
     never meet, even through others, no common scale exists: undefined `disconnected`. When a group of systems never
-    loses to the rest, half a win is added to both sides of every compared pair, with the warning `half_win_added`.
+    loses to the rest, or nobody wins, half a win is added to both sides of every compared pair, with the warning
+    `half_win_added`. A fit without a maximum all the same: undefined `not_converged`.
     """
     if verdicts.systems is None:
         raise CalibrationError("systems are not named: ratings need (a, b) for every comparison")
@@ -101,20 +101,25 @@ def ratings(verdicts: PairVerdicts, *, level: float = 0.95, seed: int = 0) -> li
     counts = np.eye(3)[np.minimum(outcome[kept], TIE)]
     met = [int((pairs == place).sum()) for place in range(len(names))]
     if len(pairs) == 0 or _components(pairs, len(names), np.ones((len(pairs), 2), bool)) > 1:
-        apart = undefined("disconnected", n=len(pairs))
-        return [
-            Rating(system=name, rating=apart, rank=None, rank_low=None, rank_high=None, n=count)
-            for name, count in zip(names, met, strict=True)
-        ]
+        return _unrated("disconnected", names, met, len(pairs))
     warnings: tuple[str, ...] = ()
     with_ties = bool(counts[:, TIE].any())
-    if _components(pairs, len(names), (counts[:, [WIN, LOSS]] > 0) | (counts[:, [TIE]] > 0)) > 1:
+    beaten = (counts[:, [WIN, LOSS]] > 0) | (counts[:, [TIE]] > 0)
+    if _components(pairs, len(names), beaten) > 1 or not counts[:, :TIE].any():
         warnings = ("half_win_added",)
         counts = counts + _half_wins(pairs)
     fit = _fit(pairs, counts, len(names), len(names) - 1, with_ties=with_ties)
     if fit is None:
-        raise CalibrationError("the ratings did not converge: too few comparisons per system")
+        return _unrated("not_converged", names, met, len(pairs))
     return _rated(fit, names, met, questions[kept], warnings, level, seed)
+
+
+def _unrated(reason: str, names: list[str], met: list[int], n: int) -> list[Rating]:
+    nothing = undefined(reason, n=n)
+    return [
+        Rating(system=name, rating=nothing, rank=None, rank_low=None, rank_high=None, n=count)
+        for name, count in zip(names, met, strict=True)
+    ]
 
 
 def _components(pairs: npt.NDArray[np.int64], systems: int, directions: npt.NDArray[np.bool_]) -> int:
@@ -148,17 +153,15 @@ def _rated(
     draws = np.random.default_rng(seed).multivariate_normal(strengths, spread, size=RANK_DRAWS, method="eigh")
     places = 1 + (draws[:, :, None] < draws[:, None, :]).sum(axis=2)
     lows, highs = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="nearest")
-    found = [
-        Rating(
-            system=names[i],
-            rating=Estimate(
-                value=float(strengths[i]), se=float(errors[i]), ci_low=float(strengths[i] - quantile * errors[i]),
-                ci_high=float(strengths[i] + quantile * errors[i]), level=level, method="bradley_terry_cr1",
-                n=len(questions), n_clusters=n_clusters, warnings=warnings + cluster_warnings(n_clusters), seed=seed,
-                replicates=RANK_DRAWS,
-            ),
-            rank=1 + int((strengths > strengths[i]).sum()), rank_low=int(lows[i]), rank_high=int(highs[i]), n=met[i],
+    known: dict[str, Any] = {
+        "level": level, "method": "bradley_terry_cr1", "n": len(questions), "n_clusters": n_clusters,
+        "warnings": warnings + cluster_warnings(n_clusters), "seed": seed, "replicates": RANK_DRAWS,
+    }  # fmt: skip
+    found = []
+    for i, (value, se) in enumerate(zip(strengths.tolist(), errors.tolist(), strict=True)):
+        rating = Estimate(value=value, se=se, ci_low=value - quantile * se, ci_high=value + quantile * se, **known)
+        rank = 1 + int((strengths > value + 1e-9).sum())
+        found.append(
+            Rating(system=names[i], rating=rating, rank=rank, rank_low=int(lows[i]), rank_high=int(highs[i]), n=met[i])
         )
-        for i in range(k)
-    ]  # fmt: skip
-    return sorted(found, key=lambda rating: (-(rating.rating.value or -math.inf), rating.system))
+    return sorted(found, key=lambda rating: (-(rating.rating.value or 0.0), rating.system))

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from calibration_vectors import VECTORS, near
 
-from calibration.agreement import agreement
+from calibration import agreement as pages
 from calibration.ratings import declare_scale, ratings_of
 
 KEYS = ["n", "n_dropped", "scale", "percent_agreement", "kappa", "kappa_max", "scott_pi", "ac1", "pabak", "prevalence_index", "bias_index", "within_1", "mean_bias", "mae", "spearman", "kendall_tau_b", "pearson", "ccc", "krippendorff_alpha", "confusion", "binary", "base_rate", "constant_judge_accuracy", "human_ceiling", "per_human", "warnings"]
 FIVE = declare_scale("1,2,3,4,5")
 YES_NO = declare_scale("0,1")
+
+
+def agreement(ratings, replicates=499, **options):
+    """The page with fewer replicates: these tests look at values and at which interval is wider."""
+    return pages.agreement(ratings, replicates=replicates, **options)
 
 
 def rated(scale, judge, *humans, clusters=None):
@@ -162,8 +167,8 @@ def test_clusters_widen_shares_means_and_correlations():
     rng = np.random.default_rng(0)
     human = np.repeat(rng.integers(1, 6, 40), 4)
     judge = np.clip(human + np.repeat(rng.integers(-1, 2, 40), 4), 1, 5)
-    alone = agreement(rated(FIVE, judge, human))
-    together = agreement(rated(FIVE, judge, human, clusters=[f"c{i // 4}" for i in range(160)]))
+    alone = agreement(rated(FIVE, judge, human), replicates=2999)
+    together = agreement(rated(FIVE, judge, human, clusters=[f"c{i // 4}" for i in range(160)]), replicates=2999)
     for name in ("percent_agreement", "mean_bias", "mae", "spearman", "pearson", "ccc", "ac1"):
         narrow, wide = getattr(alone, name), getattr(together, name)
         assert wide.value == pytest.approx(narrow.value)

@@ -8,9 +8,10 @@ import pytest
 from calibration.correction import ppi
 from calibration.estimate import mean, proportion
 from calibration.kappa import kappa
-from calibration.pairwise import PairVerdicts, order_effect, summarize
+from calibration.pairwise import order_effect, summarize
 from calibration.rogan_gladen import rogan_gladen
 from calibration.tables import cohen_kappa
+from calibration.verdicts import PairVerdicts
 
 pytestmark = pytest.mark.slow
 REPEATS = 300

@@ -11,17 +11,11 @@ from calibration_vectors import VECTORS, near
 
 from calibration import CalibrationError
 from calibration.__main__ import main
-from calibration.pairwise import (
-    PairVerdicts,
-    agreement_with_humans,
-    length_control,
-    order_effect,
-    ratings,
-    shrunk_win_rate,
-    summarize,
-)
-from calibration.strength import bradley_terry
+from calibration.length import length_control
+from calibration.pairwise import agreement_with_humans, order_effect, shrunk_win_rate, summarize
+from calibration.strength import bradley_terry, ratings
 from calibration.tables import cohen_kappa
+from calibration.verdicts import PairVerdicts
 
 KEYS = ["n", "a_wins", "b_wins", "ties", "both_fail", "inconsistent", "incomplete", "win_rate_a", "p_value", "position_consistency", "inconsistent_rate", "first_preference", "preference_fairness"]
 SHOWN = {"A": {1: "a", 2: "b"}, "B": {1: "b", 2: "a"}, "C": {1: "tie", 2: "tie"}}
@@ -186,6 +180,9 @@ def test_a_disconnected_tournament_has_no_common_scale_and_an_unbeaten_system_is
     assert "half_win_added" in unbeaten[0].rating.warnings
     assert math.isfinite(unbeaten[0].rating.value)
     assert unbeaten[0].n == 11
+    level = ratings(tournament([], [("x", "y", 4), ("y", "z", 4)]))
+    assert {rating.rank for rating in level} == {1}
+    assert "half_win_added" in level[0].rating.warnings
 
 
 def test_ratings_need_named_systems():

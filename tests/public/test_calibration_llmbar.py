@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.pairwise import PairVerdicts, summarize
+from calibration.pairwise import summarize
 from calibration.tables import cohen_kappa, gwet_ac, percent_agreement, table_of
+from calibration.verdicts import PairVerdicts
 
 PUBLIC = Path(__file__).parents[2].parent / "shared" / "public"
 FOLDER = PUBLIC / "llmbar"

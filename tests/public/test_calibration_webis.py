@@ -11,8 +11,9 @@ import pytest
 from calibration import CalibrationError
 from calibration.agreement import agreement
 from calibration.multirater import fleiss_kappa, krippendorff_alpha, label_counts
-from calibration.pairwise import PairVerdicts, summarize
+from calibration.pairwise import summarize
 from calibration.ratings import declare_scale, ratings_of
+from calibration.verdicts import PairVerdicts
 
 PUBLIC = Path(__file__).parents[2].parent / "shared" / "public"
 FOLDER = PUBLIC / "webis_crag25"
