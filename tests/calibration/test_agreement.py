@@ -183,3 +183,10 @@ def test_permuting_the_items_changes_nothing_and_seeds_repeat():
     shuffled = agreement(rated(FIVE, np.array(inputs["judge"])[order], np.array(inputs["human"])[order]), seed=5)
     assert straight.to_dict() == shuffled.to_dict()
     assert straight.to_dict() == agreement(rated(FIVE, inputs["judge"], inputs["human"]), seed=5).to_dict()
+
+
+def test_a_judge_that_left_a_third_unscored_is_counted_not_imputed():
+    judge = [None if i % 3 == 0 else 1 + i % 5 for i in range(60)]
+    page = agreement(rated(FIVE, judge, [1 + i % 5 for i in range(60)]))
+    assert (page.n, page.n_dropped, page.percent_agreement.value) == (40, 20, 1.0)
+    assert (page.kappa["none"].n_dropped, page.mae.n_dropped, page.percent_agreement.n_dropped) == (20, 20, 20)
