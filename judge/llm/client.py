@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from judge.config import JudgeSpec
 from judge.errors import ProviderStop
-from judge.llm import capability, ledger, library
+from judge.llm import capability, ledger
 from judge.llm.answering import Answerer
 from judge.llm.budget import Budget, TokenPrice
 from judge.llm.cache import ReplyCache
@@ -51,7 +51,6 @@ class Client:
         self._answerer = Answerer(self._sender)
         self._heads: dict[tuple[type[BaseModel] | None, tuple[str, ...]], Any] = {}
         self._flights: dict[str, asyncio.Task[Reply]] = {}
-        library.opened()
 
     # -- what is known without asking ---------------------------------------------------------------------------------
 
@@ -138,7 +137,7 @@ class Client:
         for flight in flights:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
-        await library.closed()
+        await self._sender.aclose()
         return capability.release_local(self._capability) if self.spec.is_local and self._capability else []
 
     async def __aenter__(self) -> Client:

@@ -29,7 +29,6 @@ def litellm() -> Any:
 
     module.suppress_debug_info = True
     module.drop_params = False
-    module.telemetry = False
     return module
 
 
@@ -43,7 +42,7 @@ def instructor() -> Any:
 
 
 def opened() -> None:
-    """Counts one more client that uses the shared HTTP sessions."""
+    """Counts one more client that sends requests through the shared HTTP sessions."""
     global _clients
     _clients += 1
 

@@ -17,7 +17,7 @@ from judge.llm.budget import Budget
 from judge.llm.capability import Capability, register_local
 from judge.llm.failures import CallFailed, sorted_failure
 from judge.llm.gate import Gate
-from judge.llm.library import litellm
+from judge.llm.library import closed, litellm, opened
 from judge.llm.request import Request
 from judge.llm.retry import Sleep, attempts
 
@@ -99,6 +99,12 @@ class Sender:
             if self.budget:
                 self.budget.settle(reserved, paid)
 
+    async def aclose(self) -> None:
+        """Closes the HTTP sessions when no other sender of this process uses them."""
+        if self._fixed:
+            self._fixed = {}
+            await closed()
+
     def _time_limit(self) -> Any:
         """Ends what the library's own timeout does not: a trickling reply. The embedded model keeps its own time."""
         return nullcontext() if self.spec.is_local else asyncio.timeout(self.spec.timeout + GRACE_S)
@@ -139,5 +145,6 @@ class Sender:
             if not os.environ.get(name):
                 raise UsageError(f"judge {self.spec.name!r}: the environment variable {name} (api_key_env) is not set")
             fixed["api_key"] = os.environ[name]
+        opened()
         self._fixed = fixed
         return fixed
