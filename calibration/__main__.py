@@ -24,13 +24,21 @@ def agreement(options: argparse.Namespace) -> dict[str, Any]:
 
 def correct(options: argparse.Namespace) -> dict[str, Any]:
     from calibration.correction import correct as corrected
-    from calibration.values import read_values
+    from calibration.values import read_labels, read_values
 
-    scale = _scale(options)
+    scale, design = _scale(options), options.label_design
     judged = read_values(options.judged, "score", scale=scale)
     labels = read_values(options.labels, "label", scale=scale)
     bounds = None if scale is None else (float(scale.values[0]), float(scale.values[-1]))
-    return corrected(judged.numbers, labels.numbers, design=options.label_design, bounds=bounds).to_dict()
+    strata = propensities = None
+    if design == "stratified":
+        strata = {item: name or "" for item, name in read_labels(options.judged, ("stratum",))[0].items()}
+    if design == "propensity":
+        propensities = read_values(options.labels, "propensity").numbers
+    found = corrected(
+        judged.numbers, labels.numbers, design=design, strata=strata, propensities=propensities, bounds=bounds
+    )
+    return found.to_dict()
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
@@ -85,8 +93,8 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
 
     two = verbs.add_parser("correct", help="the mean that people would have given")
-    two.add_argument("--judged", required=True, help="CSV: item,score")
-    two.add_argument("--labels", required=True, help="CSV: item,label on the same scale")
+    two.add_argument("--judged", required=True, help="CSV: item,score[,stratum]")
+    two.add_argument("--labels", required=True, help="CSV: item,label[,propensity] on the same scale")
     designs = ("random", "stratified", "propensity", "external", "unknown")
     two.add_argument("--label-design", required=True, choices=designs, help="how the labelled items were chosen")
 

@@ -108,7 +108,7 @@ def _by_stratum(
     level: float,
 ) -> Weighted:
     if strata is None:
-        raise CalibrationError("label design 'stratified' needs the stratum of every judged item: give a stratum column")
+        raise CalibrationError("label design 'stratified' needs a stratum for every judged item: give the column")
     return stratified_ppi(strata_of({item: given[item] for item in shared}, scored, strata), level=level)
 
 

@@ -156,9 +156,9 @@ def test_a_judge_near_chance_or_labels_of_one_class_are_not_corrected():
     "design, message",
     [
         ("unknown", "a corrected mean cannot"),
-        ("stratified", "weighted estimator"),
-        ("propensity", "weighted estimator"),
-        ("convenience", "random and external"),
+        ("stratified", "stratum"),
+        ("propensity", "propensity column"),
+        ("convenience", "random, stratified, propensity, external"),
     ],
 )
 def test_the_gate_refuses_designs_and_says_why(design, message):
