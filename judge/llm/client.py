@@ -24,7 +24,7 @@ from judge.llm.failures import CallFailed, ParameterRefused
 from judge.llm.request import Reply, Request, key_head, key_of
 from judge.llm.retry import Sleep
 from judge.llm.sending import Asking, Sender
-from judge.llm.structured import sent_schema
+from judge.llm.structured import schema_hash
 
 
 class Client:
@@ -214,7 +214,7 @@ class Client:
         if request.output is None:
             quick = {"params": known.quick_params, "tokens": request.tokens, "top_logprobs": known.top_logprobs}
             return constant | quick
-        schema = sent_schema(request.output)
+        schema = schema_hash(request.output)
         return constant | {"params": known.params, "output": known.output, "strict": known.strict, "schema": schema}
 
     def _kept(self, key: str) -> Reply | None:

@@ -6,12 +6,14 @@ A reply is accepted when it is one JSON object, alone or in one code fence, afte
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 from functools import lru_cache
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, create_model
 
 from judge.llm.library import instructor
@@ -124,6 +126,11 @@ def sent_schema(output: type[BaseModel]) -> dict[str, Any]:
     sent: dict[str, Any] = _closed(schema, definitions)
     sent["title"] = output.__name__
     return sent
+
+
+def schema_hash(output: type[BaseModel]) -> str:
+    """SHA-256 of the sent schema as it is, unsorted: the order of the fields is the order in which the model thinks."""
+    return hashlib.sha256(orjson.dumps(sent_schema(output))).hexdigest()
 
 
 @lru_cache(maxsize=256)

@@ -16,6 +16,17 @@ from judge.llm.request import Request
 from tests.llm.conftest import Verdict, quick_request, request
 
 
+class Reordered(BaseModel):
+    """One verdict on one answer."""
+
+    level: Literal[1, 2, 3, 4, 5]
+    rationale: str
+    cannot_judge: str | None
+
+
+Reordered.__name__ = Verdict.__name__
+
+
 class Other(BaseModel):
     level: Literal[1, 2, 3]
 
@@ -42,6 +53,13 @@ def test_the_key_is_the_sha_256_of_canonical_json() -> None:
         ok: bool
 
     asked = Request(messages=({"role": "user", "content": "é"},), output=Small, max_tokens=9)
+    schema = {
+        "properties": {"ok": {"type": "boolean"}},
+        "type": "object",
+        "required": ["ok"],
+        "additionalProperties": False,
+        "title": "Small",
+    }
     head = {
         "key_version": 1,
         "model": "openai/m",
@@ -49,13 +67,7 @@ def test_the_key_is_the_sha_256_of_canonical_json() -> None:
         "params": {"temperature": 0},
         "output": "json_schema",
         "strict": True,
-        "schema": {
-            "title": "Small",
-            "type": "object",
-            "properties": {"ok": {"type": "boolean"}},
-            "required": ["ok"],
-            "additionalProperties": False,
-        },
+        "schema": hashlib.sha256(json.dumps(schema, separators=(",", ":")).encode()).hexdigest(),
     }
     tail = [[{"content": "é", "role": "user"}], 9, 0]
     canonical = "".join(json.dumps(p, sort_keys=True, separators=(",", ":"), ensure_ascii=False) for p in (head, tail))
@@ -76,6 +88,7 @@ def test_everything_that_may_change_the_reply_changes_the_key() -> None:
         key(request(repeat=1)),
         key(request(max_tokens=401)),
         key(request(output=Other)),
+        key(request(output=Reordered)),
         key(request(), model="openai/n"),
         key(request(), api_base="http://other:1/v1"),
         key(request(), params={"seed": 1}),
