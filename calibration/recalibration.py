@@ -1,0 +1,174 @@
+"""What people would have said, given the judge's score: a monotone curve fitted to labels, always used out of fold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from calibration.errors import CalibrationError
+from calibration.estimate import Estimate, FloatArray, cluster_codes, mean, present, t_quantile
+
+FOLDS = 5
+FIT_FROM = 30
+FEW_AT_A_LEVEL = 5
+PROBE_FROM = 50
+
+Numbers = Sequence[float] | npt.NDArray[Any]
+Transport = Literal["pass", "fail", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Expected human score at each judge level seen in the labels, never falling."""
+
+    levels: tuple[float, ...]
+    fitted: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    def __call__(self, scores: Numbers) -> FloatArray:
+        """The expected human score: straight lines between levels, constant beyond the outermost ones."""
+        expected: FloatArray = np.interp(np.asarray(scores, dtype=np.float64), self.levels, self.fitted)
+        return expected
+
+
+def isotonic(judged: Numbers, labels: Numbers) -> Curve:
+    """Least-squares non-decreasing fit of labels on judge scores; equal scores are one level. Barlow et al. 1972."""
+    from scipy.optimize import isotonic_regression
+
+    f, y = _paired(judged, labels)
+    levels, place, counts = np.unique(f, return_inverse=True, return_counts=True)
+    means = np.bincount(place, weights=y) / counts
+    fitted = isotonic_regression(means, weights=counts).x
+    return Curve(
+        levels=tuple(map(float, levels)), fitted=tuple(map(float, fitted)), counts=tuple(int(count) for count in counts)
+    )
+
+
+def _paired(judged: Numbers, labels: Numbers) -> tuple[FloatArray, FloatArray]:
+    f, y = present(judged, "judged")[0], present(labels, "labels")[0]
+    if len(f) != len(y) or not len(f):
+        raise CalibrationError(f"judged has {len(f)} entries, labels {len(y)}: one of each per item, one item or more")
+    return f, y
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalibration:
+    """The curve of all labels, its out-of-fold predictions of the labelled items, and the corrected mean.
+
+    `expected`: calibrated scores of the unlabelled items, in the order given; keep the raw ones beside them.
+    """
+
+    curve: Curve
+    out_of_fold: tuple[float, ...]
+    expected: tuple[float, ...]
+    corrected: Estimate
+    warnings: tuple[str, ...]
+
+
+def fold_of(n_groups: int, seed: int, folds: int = FOLDS) -> npt.NDArray[np.intp]:
+    """A fold for each group, sizes equal up to one, in seeded random order."""
+    return np.random.default_rng(seed).permutation(n_groups) % folds
+
+
+def recalibrate(
+    labels: Numbers,
+    judged: Numbers,
+    unlabelled: Numbers,
+    *,
+    clusters: Sequence[Any] | None = None,
+    folds: Sequence[int] | npt.NDArray[np.integer[Any]] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Recalibration:
+    """The mean label from a nonlinear judge: mean of g over all judged items + mean of (Y - g_out_of_fold).
+
+    Labels are a random sample; `unlabelled` are the judge's scores of the other items. Questions (`clusters`) stay
+    within one of 5 folds, or `folds` are given. The residual term is never left out: a curve that is fitted and
+    evaluated on the same labels covers far less than it says. Variance: that of both means, and the delete-one-fold
+    jackknife of the curve; t with (units - 1) df. From 30 labels. A level with fewer than 5 labels is said.
+    Landesberg et al. 2025 (causal judge evaluation), augmented estimate; isotonic: Barlow et al. 1972.
+    """
+    f, y = _paired(judged, labels)
+    rest = present(unlabelled, "unlabelled")[0]
+    if len(y) < FIT_FROM:
+        raise CalibrationError(f"there are {len(y)} labels: a curve needs {FIT_FROM} or more; PPI++ works with fewer")
+    codes, units = cluster_codes(range(len(y)) if clusters is None else clusters, np.ones(len(y), dtype=bool))
+    fold = fold_of(units, seed)[codes] if folds is None else np.asarray(folds)
+    if len(fold) != len(y):
+        raise CalibrationError(f"folds has {len(fold)} entries for {len(y)} labels: one per label")
+    curve, everything = isotonic(f, y), np.concatenate([f, rest])
+    predicted = np.empty(len(y))
+    per_fold = []
+    for k in np.unique(fold):
+        without = isotonic(f[fold != k], y[fold != k])
+        predicted[fold == k] = without(f[fold == k])
+        per_fold.append(float(without(everything).mean()))
+    residual = mean(y - predicted, clusters=None if clusters is None else codes)
+    scores = curve(everything)
+    warnings = _thin_levels(curve)
+    value = float(scores.mean()) + (residual.value or 0.0)
+    known: dict[str, Any] = {
+        "value": value, "level": level, "method": "isotonic_out_of_fold", "n": len(y),
+        "n_clusters": None if clusters is None else units, "warnings": warnings, "seed": seed,
+    }  # fmt: skip
+    if not residual.se:
+        corrected = Estimate(**known, status="insufficient", reason="zero_residual_variance")
+    else:
+        spread = np.array(per_fold) - np.mean(per_fold)
+        jackknife = (len(per_fold) - 1) / len(per_fold) * float(spread @ spread)
+        se = math.sqrt(residual.se**2 + float(scores.var(ddof=1)) / len(scores) + jackknife)
+        half = t_quantile(level, units - 1) * se
+        corrected = Estimate(**known, se=se, ci_low=value - half, ci_high=value + half)
+    return Recalibration(
+        curve=curve, out_of_fold=tuple(map(float, predicted)), expected=tuple(map(float, curve(rest))),
+        corrected=corrected, warnings=warnings,
+    )  # fmt: skip
+
+
+def _thin_levels(curve: Curve) -> tuple[str, ...]:
+    thin = [f"{level:g}" for level, count in zip(curve.levels, curve.counts, strict=True) if count < FEW_AT_A_LEVEL]
+    return (f"few_labels_at_level: {', '.join(thin[:10])}{' ...' if len(thin) > 10 else ''}",) if thin else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportAudit:
+    """Does a curve hold elsewhere? `pass`: the mean residual is surely within +-delta; `fail`: surely beyond it."""
+
+    verdict: Transport
+    residual: Estimate
+    delta: float
+
+
+def transport_audit(
+    curve: Curve,
+    judged: Numbers,
+    labels: Numbers,
+    *,
+    delta: float,
+    clusters: Sequence[Any] | None = None,
+    systems: int = 1,
+    level: float = 0.95,
+) -> TransportAudit:
+    """Mean of Y - g(f) on a random labelled probe of the target (another system, another month).
+
+    `delta` in units of the label (5% of the scale is usual). Bonferroni over `systems` audited together. Fewer than 50
+    labels can fail but not pass. Not rejecting a difference is never a pass.
+    """
+    if not delta > 0 or systems < 1:
+        raise CalibrationError(f"delta is {delta} and systems {systems}: delta above 0, systems 1 or more")
+    f, y = _paired(judged, labels)
+    residual = mean(y - curve(f), clusters=clusters, level=1 - (1 - level) / systems)
+    low, high = residual.ci_low, residual.ci_high
+    verdict: Transport = "inconclusive"
+    if low is not None and high is not None:
+        if -delta <= low and high <= delta:
+            verdict = "pass" if len(y) >= PROBE_FROM else "inconclusive"
+        elif low > delta or high < -delta:
+            verdict = "fail"
+    few = (f"fewer_than_{PROBE_FROM}_labels: {len(y)}",) if len(y) < PROBE_FROM else ()
+    return TransportAudit(verdict=verdict, residual=replace(residual, warnings=residual.warnings + few), delta=delta)
