@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from judge.api import Options, Result, score, score_async
     from judge.audits import Audit, audit
     from judge.cases import Case, read_cases
+    from judge.comparing import compare
     from judge.errors import InputError, JudgeError, ProviderStop, UsageError
 
 __version__ = "0.1.0"
 _HOME = {
     "score": "judge.api",
     "score_async": "judge.api",
+    "compare": "judge.comparing",
     "Options": "judge.api",
     "Result": "judge.api",
     "audit": "judge.audits",
@@ -41,6 +43,7 @@ __all__ = [
     "Result",
     "UsageError",
     "audit",
+    "compare",
     "read_cases",
     "score",
     "score_async",

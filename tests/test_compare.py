@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import judge
+from judge.cli import app
 from judge.errors import InputError, UsageError
 from judge.runs import read_lines, rows
 
@@ -49,7 +51,8 @@ def answers(system: str, n: int, quality: float | None = None, **more: Any) -> l
 
 @pytest.fixture
 def compare(provider, tmp_path):
-    """`judge.compare` against the fake provider, with its own cache and run directory."""
+    """`judge.compare` against the fake provider, with its own cache and run directory; the better answer wins."""
+    provider.config(k=500.0)
 
     def run(a: Any, b: Any = None, **options: Any) -> judge.Result:
         options = {"out": tmp_path / "run", "cache": tmp_path / "cache", "api_base": provider.base_url} | options
@@ -88,7 +91,7 @@ def test_a_better_system_wins_in_both_orders_and_the_summary_keeps_the_contract(
 
 @pytest.mark.parametrize("bias, picked", [(50.0, 1.0), (-50.0, 0.0)])
 def test_a_judge_that_looks_only_at_the_position_has_no_winner(compare, provider, bias, picked):
-    provider.config(position_bias=bias)
+    provider.config(k=0.0, position_bias=bias)
     summary = compare(answers("old", 10), answers("new", 10)).summary
     assert summary["inconsistent"] == summary["n"] == 10
     assert summary["inconsistent_rate"]["value"] == 1
@@ -187,7 +190,7 @@ def test_a_changed_answer_is_compared_again_and_gone_questions_leave_the_summary
 
 def test_quick_mode_averages_the_probability_of_both_orders(compare, provider):
     # k 8, qualities .6 and .5, bias 2: P(first) = s(8*.1+2) = .943 with a first, s(-.8+2) = .769 with b first
-    provider.config(position_bias=2.0)
+    provider.config(k=8.0, position_bias=2.0)
     result = compare(answers("old", 6, 0.6), answers("new", 6, 0.5), mode="quick")
     row = next(rows(result.run, LINES))
     assert [call["p_first"] for call in row["calls"]] == pytest.approx([0.9427, 0.7685], abs=1e-3)
@@ -354,35 +357,41 @@ def test_bad_input_costs_nothing(compare, provider, tmp_path):
 
 
 def command(provider: Any, tmp_path: Path, *more: str) -> list[str]:
+    provider.config(k=500.0)
     for system, quality in (("old", 0.1), ("new", 0.95)):
         text = "".join(json.dumps(case) + "\n" for case in answers(system, 8, quality))
         (tmp_path / f"{system}.jsonl").write_text(text)
     return [
-        sys.executable, "-m", "judge", "compare", str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl"), "--rubric",
-        "preference", "--model", MODEL, "--api-base", provider.base_url, "--out", str(tmp_path / "run"), "--cache",
-        str(tmp_path / "cache"), *more,
+        "compare", str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl"), "--rubric", "preference", "--model", MODEL,
+        "--api-base", provider.base_url, "--out", str(tmp_path / "run"), "--cache", str(tmp_path / "cache"), *more,
     ]  # fmt: skip
 
 
 def test_json_is_all_there_is_on_standard_output_and_gates_set_the_exit_code(provider, tmp_path):
-    made = subprocess.run(command(provider, tmp_path, "--json", "--fail-under", "win_rate_a=0.5"), capture_output=True)
-    assert made.returncode == 1
+    made = CliRunner().invoke(app, command(provider, tmp_path, "--json", "--fail-under", "win_rate_a=0.5"))
+    assert made.exit_code == 1
     assert json.loads(made.stdout)["b_wins"] == 8
-    assert b"gate failed: win_rate_a" in made.stderr
-    shown = subprocess.run(
-        [sys.executable, "-m", "judge", "show", str(tmp_path / "run"), "c3"], capture_output=True, text=True
-    )
-    assert shown.returncode == 0
+    assert "gate failed: win_rate_a" in made.stderr
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "run"), "c3"])
     assert "order 1, old shown first: second = new" in shown.stdout
+
+
+def test_the_page_says_first_what_may_be_said(provider, tmp_path):
+    shown = CliRunner().invoke(app, command(provider, tmp_path))
+    assert shown.exit_code == 0
+    assert shown.stdout.split("\n")[:2] == [
+        "Conclusion",
+        "  The judge prefers new: win rate 100% against old on 8 pairs (95% interval 68% to 100%, p = 0.0078).",
+    ]
 
 
 def test_too_many_incomplete_pairs_are_exit_code_3(provider, tmp_path):
     provider.script({"match": "first reply", "replies": [{"refusal": "No.", "content": None}]})
-    assert subprocess.run(command(provider, tmp_path), capture_output=True).returncode == 3
+    assert CliRunner().invoke(app, command(provider, tmp_path)).exit_code == 3
 
 
 def test_a_dry_run_counts_both_orders_and_sends_nothing(provider, tmp_path):
-    made = subprocess.run(command(provider, tmp_path, "--dry-run", "--json"), capture_output=True, check=True)
+    made = CliRunner().invoke(app, command(provider, tmp_path, "--dry-run", "--json"))
     assert json.loads(made.stdout)["calls"] == 16
     assert provider.stats().get("requests", 0) == 0
 
@@ -390,7 +399,7 @@ def test_a_dry_run_counts_both_orders_and_sends_nothing(provider, tmp_path):
 @pytest.mark.slow
 def test_a_killed_run_resumes_with_both_orders_and_loses_nothing(provider, tmp_path):
     provider.config(latency_ms=150.0)
-    work = command(provider, tmp_path, "--no-cache", "--concurrency", "2")
+    work = [sys.executable, "-m", "judge", *command(provider, tmp_path, "--no-cache", "--concurrency", "2")]
     process = subprocess.Popen(work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while provider.stats().get("requests", 0) < 5 and time.monotonic() < deadline:
