@@ -33,7 +33,7 @@ def rank_correlation(
     scores: Numbers,
     labels: Numbers,
     *,
-    clusters: Sequence[Any] | None = None,
+    clusters: Sequence[Any] | npt.NDArray[Any] | None = None,
     level: float = 0.95,
     seed: int = 0,
     replicates: int = 9999,
@@ -73,7 +73,7 @@ def clustered_auc(
     scores: Numbers,
     positives: Sequence[bool | None],
     *,
-    clusters: Sequence[Any] | None = None,
+    clusters: Sequence[Any] | npt.NDArray[Any] | None = None,
     level: float = 0.95,
     seed: int = 0,
     replicates: int = 9999,
@@ -97,7 +97,7 @@ def clustered_auc(
 
 
 def _paired(
-    scores: Numbers, labels: Any, clusters: Sequence[Any] | None
+    scores: Numbers, labels: Any, clusters: Sequence[Any] | npt.NDArray[Any] | None
 ) -> tuple[FloatArray, FloatArray, tuple[npt.NDArray[np.intp], int | None], int]:
     """Numbers of the items that have both, the resampling unit of each, and how many items were dropped."""
     x, has_x = present(scores, "scores")

@@ -11,15 +11,19 @@ from calibration.errors import CalibrationError
 from calibration.guards import refuse_leakage
 from calibration.ranking import clustered_auc, rank_correlation
 from judge.biases import by_length, by_score_level, by_slice
-from judge.pairing import Pairing, ratings
+from judge.pairing import Pairing, Rated, ratings
 from judge.reviewing import review_list
 from judge.rivals import Rival, compared, rivals_of
 from judge.verdicts import rule, to_dict
 
+SAMPLE_ONLY = "labels_are_no_random_sample: agreement and verdict describe the labelled cases, not the whole run"
 DESIGNS = ("random", "stratified", "propensity", "external", "unknown")
 VALID_IN_WORDS = {
     "random": "valid because, and only if, the labelled cases are a random sample of the judged ones; then it holds "
     "whatever errors the judge makes",
+    "stratified": "valid because, and only if, the labelled cases are a random sample within each score of the judge, "
+    "as `judge sheet --design stratified` draws them",
+    "propensity": "valid because, and only if, every judged case could have been drawn, with the probability recorded",
     "external": "valid only if the judge errs on the unlabelled cases as often as on the labelled ones, among the "
     "truly good and among the truly bad",
 }
@@ -61,7 +65,7 @@ def audit_rubric(
         "labels_are": pairing.form,
         "compared_on": "pass_fail" if pairing.on_passes else "scale",
         "n": len(pairing.rated),
-        "n_judged": len(pairing.rated) + len(pairing.unlabelled),
+        "n_judged": len(pairing.judged),
         "raters": dict(pairing.raters),
         "dropped": [{"case_id": name, "reason": reason} for name, reason in pairing.dropped],
         "verdict": ruling.verdict,
@@ -73,14 +77,14 @@ def audit_rubric(
         "auc": auc.to_dict(),
         "rank_correlation": rank.to_dict(),
         "by_score_level": by_score_level(pairing),
-        "by_length": by_length(pairing, seed=seed),
+        "by_length": by_length(pairing, **options),
         "by_slice": by_slice(pairing, **options),
-        "scores_compared": compared(pairing, rivals, seed=seed),
+        "scores_compared": compared(pairing, rivals, **options),
         "label_design": design,
         "corrected": corrected,
         "not_corrected_because": why_not,
         "review": review_list(pairing),
-        "warnings": list(pairing.warnings),
+        "warnings": [*pairing.warnings, *([SAMPLE_ONLY] if design not in ("random", "unknown") else [])],
     }
 
 
@@ -92,39 +96,41 @@ def _page(pairing: Pairing, *, passes: bool, **options: Any) -> Agreement:
 def correction_of(pairing: Pairing, design: str) -> tuple[dict[str, Any] | None, str | None]:
     """The corrected mean and pass rate with the condition they rest on, or None and why there is none.
 
-    Graded labels under design random correct the mean score, with the pass rate beside it; pass and fail labels, and
-    design external, correct the pass rate alone. People count by their mean, by majority for external.
+    Graded labels correct the mean score, with the pass rate beside it; pass and fail labels, and design external,
+    correct the pass rate alone. People count by their mean; for external by majority, split cases left out.
     """
     if design not in VALID_WHEN:
         return None, REFUSED[design]
+    judged = dict(sorted(pairing.judged.items(), key=lambda pair: (pair[1].stratum, pair[0])))
     try:
-        if design == "external":
-            found = _pass_rate(pairing, design)
-            return _told(pairing, found, "pass_rate", design, None), None
-        share = _pass_rate(pairing, design)
-        if pairing.form == "pass_fail":
-            return _told(pairing, share, "pass_rate", design, None), None
-        judged = {one.case.id: one.score for one in pairing.rated}
+        rate = correct(
+            {name: float(one.passed) for name, one in judged.items()},
+            {one.case.id: _verdict_of(pairing, one, design) for one in pairing.rated},
+            bounds=(0.0, 1.0), **_design(pairing, design),
+        )  # fmt: skip
+        if design == "external" or pairing.form == "pass_fail":
+            return _told(pairing, rate, "pass_rate", design, None), None
         found = correct(
-            judged | {name: score for name, (score, _) in pairing.unlabelled.items()},
+            {name: one.score for name, one in judged.items()},
             {one.case.id: one.label for one in pairing.rated},
-            design=design,
-            bounds=(float(pairing.rubric.scale.min), float(pairing.rubric.scale.max)),
-        )
-        return _told(pairing, found, "mean", design, share), None
+            bounds=(float(pairing.rubric.scale.min), float(pairing.rubric.scale.max)), **_design(pairing, design),
+        )  # fmt: skip
+        return _told(pairing, found, "mean", design, rate), None
     except CalibrationError as error:
         return None, str(error)
 
 
-def _pass_rate(pairing: Pairing, design: str) -> Correction:
-    judged = {one.case.id: float(one.passed) for one in pairing.rated}
-    judged |= {name: float(passed) for name, (_, passed) in pairing.unlabelled.items()}
-    people: dict[str, float | None] = {}
-    for one in pairing.rated:
-        verdict = pairing.people_pass(one)
-        share = pairing.pass_share(one)
-        people[one.case.id] = share if design == "random" else None if verdict is None else float(verdict)
-    return correct(judged, people, design=design, bounds=(0.0, 1.0))
+def _design(pairing: Pairing, design: str) -> dict[str, Any]:
+    strata = {name: one.stratum for name, one in pairing.judged.items()}
+    return {"design": design, "strata": strata, "propensities": pairing.propensities}
+
+
+def _verdict_of(pairing: Pairing, rated: Rated, design: str) -> float | None:
+    """Share of people who pass the case; for external, where only 0 and 1 can be used, what most of them say."""
+    if design != "external":
+        return pairing.pass_share(rated)
+    verdict = pairing.people_pass(rated)
+    return None if verdict is None else float(verdict)
 
 
 def _told(pairing: Pairing, found: Correction, of: str, design: str, pass_rate: Correction | None) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def _level(pairing: Pairing, rated: Rated) -> str:
     return str(round(rated.score))
 
 
-def by_length(pairing: Pairing, *, seed: int = 0) -> dict[str, Any]:
+def by_length(pairing: Pairing, *, seed: int = 0, replicates: int = 9999) -> dict[str, Any]:
     """The lean for short, middle and long answers (thirds of the labelled ones, in characters), and its trend.
 
     `trend` is the rank correlation of answer length with judge minus people: above 0 the judge favours long answers
@@ -94,7 +94,9 @@ def by_length(pairing: Pairing, *, seed: int = 0) -> dict[str, Any]:
             for name, rated in groups.items()
             if rated
         ],
-        "trend": rank_correlation(sizes, differences, clusters=pairing.clusters, seed=seed).to_dict(),
+        "trend": rank_correlation(
+            sizes, differences, clusters=pairing.clusters, seed=seed, replicates=replicates
+        ).to_dict(),
     }
 
 

@@ -24,13 +24,17 @@ JUDGE = "judge"
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """One label by one person; `place` says where it stands ("labels.csv:12")."""
+    """One label by one person; `place` says where it stands ("labels.csv:12").
+
+    `propensity` is the probability with which the case was drawn for labelling, where the file records it.
+    """
 
     case_id: str
     rubric: str
     rater: str
     label: str
     place: str
+    propensity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,8 @@ class Labels:
 def read_labels(source: Any, rubrics: Sequence[str], rater: str | None = None) -> Labels:
     """Labels of a CSV, JSONL, JSON or Parquet file (or a DataFrame, or dicts) for the rubrics of a run.
 
-    Long form: `case_id, label` and, where needed, `rubric` and `rater`. Wide form: `case_id` and one column per rubric.
+    Long form: `case_id, label` and, where needed, `rubric`, `rater` and `propensity`. Wide form: `case_id` and one
+    column per rubric.
     `rater` names the person where the file does not (default `human`). An empty label is a missing one. All unusable
     rows are listed in one InputError; rubrics that the run does not have are left out with a note.
     """
@@ -154,7 +159,7 @@ def _of_row(data: Mapping[str, Any], rubrics: Sequence[str], rater: str | None, 
         label = uninert(_text("label", data["label"]))
         if label and not rubric:
             raise FieldError(f"rubric: empty, and the run has several; name one of {', '.join(rubrics)}")
-        return [HumanLabel(case, rubric, person, label, place)] if label else []
+        return [HumanLabel(case, rubric, person, label, place, _propensity(data))] if label else []
     named = [name for name in rubrics if name in data]
     if not named:
         raise FieldError(
@@ -163,6 +168,19 @@ def _of_row(data: Mapping[str, Any], rubrics: Sequence[str], rater: str | None, 
         )
     cells = [(name, uninert(_text(name, data[name]))) for name in named]
     return [HumanLabel(case, name, person, text, place) for name, text in cells if text]
+
+
+def _propensity(data: Mapping[str, Any]) -> float | None:
+    text = _text("propensity", data.get("propensity"))
+    if not text:
+        return None
+    try:
+        chance = float(text)
+    except ValueError:
+        chance = 0.0
+    if not 0 < chance <= 1:
+        raise FieldError(f"propensity: {shown(text)}, a probability above 0, at most 1, is needed")
+    return chance
 
 
 def _text(name: str, value: Any) -> str:

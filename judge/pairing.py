@@ -15,6 +15,7 @@ from calibration.ratings import Ratings, Scale, declare_scale
 from judge.cases import Case
 from judge.errors import UsageError
 from judge.labels import JUDGE, Form, HumanLabel, scale_of, values_of
+from judge.sheet import stratum_of
 from judge.summary import majority
 from rubrics.model import Rubric
 
@@ -51,19 +52,30 @@ class Rated:
         return fmean(self.people.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the judge said of a case: score (mean of repeats), verdict, and the stratum that a sheet draws it from."""
+
+    score: float
+    passed: bool
+    stratum: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
     """Everything that an audit of one rubric needs.
 
-    `unlabelled`: (score, passed) of judged cases without a label, by id. `dropped`: labelled cases without a score,
-    each with the reason. `slots` names the votes when there are too many raters to be treated one by one.
+    `judged`: all cases with a score, by id. `propensities`: of labelled cases, where recorded. `dropped`: labelled
+    cases without a score, each with the reason. `slots` names the votes when there are too many raters to be treated
+    one by one.
     """
 
     rubric: Rubric
     form: Form
     quick: bool
     rated: tuple[Rated, ...]
-    unlabelled: Mapping[str, tuple[float, bool]]
+    judged: Mapping[str, Judged]
+    propensities: Mapping[str, float]
     dropped: tuple[tuple[str, str], ...]
     raters: Mapping[str, int]
     prompt_hash: str | None
@@ -133,11 +145,12 @@ def pair(
         form=form,
         quick=any(row["mode"] == "quick" for group in lines.values() for row in group),
         rated=rated,
-        unlabelled={
-            name: (fmean(row["score"] for row in group), majority(group))
+        judged={
+            name: Judged(fmean(row["score"] for row in group), majority(group), stratum_of(group[0]))
             for name, group in scored.items()
-            if group and name not in people
+            if group
         },
+        propensities={label.case_id: label.propensity for label in labels if label.propensity is not None},
         dropped=tuple((name, _why(lines.get(name))) for name in people if not scored.get(name)),
         raters=dict(sorted(raters.items())),
         prompt_hash=_prompt_hash(lines),

@@ -55,7 +55,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def compared(pairing: Pairing, rivals: Mapping[str, Rival], *, seed: int = 0) -> dict[str, Any]:
+def compared(pairing: Pairing, rivals: Mapping[str, Rival], *, seed: int = 0, replicates: int = 9999) -> dict[str, Any]:
     """Each score against the people on the same cases: AUC, rank correlation, kappa on pass and fail.
 
     Cases without every score, and cases on which people are split evenly, are left out. A score without a declared
@@ -70,11 +70,12 @@ def compared(pairing: Pairing, rivals: Mapping[str, Rival], *, seed: int = 0) ->
     ]
     rated = [pairing.rated[place] for place in keep]
     truth = [bool(pairing.people_pass(one)) for one in rated]
-    clusters = [pairing.clusters[place] for place in keep] if pairing.clusters else None
+    questions = pairing.clusters
+    clusters = [questions[place] for place in keep] if questions else None
+    options: dict[str, Any] = {"clusters": clusters, "seed": seed, "replicates": replicates}
     reported = [one.passed for one in rated]
     return {
-        name: _one(_kept(rival, keep), rival.mark, rated, truth, reported, clusters, seed)
-        for name, rival in rivals.items()
+        name: _one(_kept(rival, keep), rival.mark, rated, truth, reported, options) for name, rival in rivals.items()
     }
 
 
@@ -88,24 +89,24 @@ def _one(
     rated: Sequence[Rated],
     truth: list[bool],
     reported: list[bool],
-    clusters: list[str] | None,
-    seed: int,
+    options: dict[str, Any],
 ) -> dict[str, Any]:
+    clusters, seed = options["clusters"], options["seed"]
     fit = fitted_threshold(values, truth, clusters=clusters, seed=seed) if len(values) >= FIT_FROM else None
-    out_of_fold = _kappa(fit.passed, truth, clusters, seed) if fit else undefined(_no_fit(values))
+    out_of_fold = _kappa(fit.passed, truth, **options) if fit else undefined(_no_fit(values))
     declared = undefined("no_declared_mark", n=len(values))
     passed = fit.passed if fit else None
     if mark is not None:
         passed = [value >= mark for value in values]
-        declared = _kappa(passed, truth, clusters, seed)
+        declared = _kappa(passed, truth, **options)
     difference = undefined("no_mark")
     if passed is not None and len(values) > 1:
         gains = [float(a == t) - float(b == t) for a, b, t in zip(passed, reported, truth, strict=True)]
         difference = mean(gains, clusters=clusters, bounds=(-1.0, 1.0))
     return {
         "n": len(values),
-        "auc": clustered_auc(values, truth, clusters=clusters, seed=seed).to_dict(),
-        "spearman": rank_correlation(values, [one.label for one in rated], clusters=clusters, seed=seed).to_dict(),
+        "auc": clustered_auc(values, truth, **options).to_dict(),
+        "spearman": rank_correlation(values, [one.label for one in rated], **options).to_dict(),
         "mark": mark,
         "kappa": declared.to_dict(),
         "fitted_mark": fit.value if fit else None,
@@ -118,10 +119,12 @@ def _no_fit(values: Sequence[float]) -> str:
     return f"n_below_{FIT_FROM}" if len(values) < FIT_FROM else "nothing_to_fit"
 
 
-def _kappa(passed: Sequence[bool], truth: Sequence[bool], clusters: Sequence[str] | None, seed: int) -> Estimate:
+def _kappa(
+    passed: Sequence[bool], truth: Sequence[bool], *, clusters: Sequence[str] | None, **options: Any
+) -> Estimate:
     import numpy as np
 
     codes = [np.array(column, dtype=np.int64) for column in (passed, truth)]
     if not len(passed):
         return undefined("no_data")
-    return kappa(pair_tables([(codes[0], codes[1])], 2, clusters=clusters), seed=seed)
+    return kappa(pair_tables([(codes[0], codes[1])], 2, clusters=clusters), **options)

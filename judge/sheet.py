@@ -109,11 +109,12 @@ def _strata(run: Path, chosen: Mapping[str, Rubric]) -> dict[str, dict[str, list
     found: dict[str, dict[str, list[str]]] = {name: {} for name in chosen}
     for row in rows(run):
         if row["rubric"] in found and row["status"] == "scored" and row["repeat"] == 0 and row["case_id"] in present:
-            found[row["rubric"]].setdefault(_stratum(row), []).append(row["case_id"])
+            found[row["rubric"]].setdefault(stratum_of(row), []).append(row["case_id"])
     return found
 
 
-def _stratum(row: Mapping[str, Any]) -> str:
+def stratum_of(row: Mapping[str, Any]) -> str:
+    """The stratum that a scored line is drawn from: its level, or its fifth of p in quick mode."""
     if row["mode"] == "quick":
         return f"p {min(int(row['normalized'] * QUICK_STRATA), QUICK_STRATA - 1)}"
     return f"{row['score']:g}"

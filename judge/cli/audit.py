@@ -27,8 +27,9 @@ def audit(
     label_design: Annotated[
         str,
         typer.Option(
-            help="How the labelled cases were chosen: random (drawn from these judged cases), external (others), "
-            "stratified, propensity, unknown. It decides whether a corrected mean may be given."
+            help="How the labelled cases were chosen, which decides whether there is a corrected mean: random (from "
+            "these judged cases), stratified (by the judge's score, as judge sheet does), propensity (chances in "
+            "the column propensity), external (they stand for others), unknown."
         ),
     ] = "unknown",
     threshold: Annotated[
@@ -76,6 +77,8 @@ def audit(
     if json:
         common.emit_json(found.rubrics)
         return
+    if len(found.rubrics) > 1:
+        show([audit_page.overview(found.rubrics)], common.console())
     for audited in found.rubrics.values():
         show(audit_page.sections(audited), common.console())
     print(f"written to {found.out}: audit.md, one JSON and one review sheet per rubric")
@@ -86,7 +89,7 @@ def sheet(
     n: Annotated[int, typer.Option("--n", "-n", help="Cases per rubric.")] = 100,
     design: Annotated[
         str,
-        typer.Option(help="random (allows a corrected mean), or stratified by the judge's score (finds rare levels)."),
+        typer.Option(help="random, or stratified by the judge's score (finds rare levels)."),
     ] = "random",
     out: Annotated[Path, typer.Option("--out", "-o", help="The sheet, a CSV.")] = Path("sheet.csv"),
     rubrics: common.Rubrics = None,

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibration.display import in_words
 from judge.report.page import Section, brief, estimated, figure, markdown
+from judge.verdicts import headline_weights
 
 SHOWN = 5
 DROPPED_SHOWN = 8
@@ -34,8 +35,22 @@ STATISTICS = {
 
 def write(path: Path, audits: Mapping[str, Mapping[str, Any]]) -> None:
     """Writes audit.md: the same sections as on the terminal, for every rubric."""
-    made = [section for audit in audits.values() for section in sections(audit)]
+    made = [overview(audits), *(section for audit in audits.values() for section in sections(audit))]
     path.write_text(markdown("Audit: can this judge be trusted?", made), encoding="utf-8")
+
+
+def overview(audits: Mapping[str, Mapping[str, Any]]) -> Section:
+    """One line per rubric: the verdict and the few numbers it is best read with."""
+    rows = []
+    for name, audit in audits.items():
+        page = audit["agreement"]
+        rows.append([
+            name, WORDS[audit["verdict"]], str(audit["n"]), estimated(page["percent_agreement"], percent=True),
+            figure(page["constant_judge_accuracy"], percent=True),
+            _short(page["kappa"][_weights(audit)]), _short(audit["auc"]),
+        ])  # fmt: skip
+    columns = ["rubric", "verdict", "cases", "same label as a person", "always the commonest", "kappa", "AUC"]
+    return Section("Can this judge be trusted?", columns, rows)
 
 
 def sections(audit: Mapping[str, Any]) -> list[Section]:
@@ -44,6 +59,7 @@ def sections(audit: Mapping[str, Any]) -> list[Section]:
         _verdict(audit),
         _numbers(audit),
         _levels(audit),
+        _confusion(audit),
         *_groups(audit),
         *_rivals(audit),
         _corrected(audit),
@@ -99,7 +115,7 @@ def _warnings(audit: Mapping[str, Any]) -> list[str]:
 def _numbers(audit: Mapping[str, Any]) -> Section:
     page, passes = audit["agreement"], audit["pass_fail"]
     graded = audit["compared_on"] == "scale"
-    weights = "quadratic" if graded and len(page["scale"]) > 2 else "none"
+    weights = _weights(audit)
     constant = figure(page["constant_judge_accuracy"], percent=True)
     rows = [
         ["same label as a person", estimated(page["percent_agreement"], percent=True),
@@ -146,14 +162,18 @@ def _levels(audit: Mapping[str, Any]) -> Section:
         for row in audit["by_score_level"]
     ]
     said = "people pass" if percent else "people say"
-    table = audit["agreement"]["confusion"]
-    counts = "; ".join(
-        f"judge {label}: "
-        + ", ".join(f"{n} x people {name}" for name, n in zip(table["labels"], row, strict=True) if n)
-        for label, row in zip(table["labels"], table["table"], strict=True)
-        if sum(row)
-    )
-    return Section("When the judge says ...", ["score", "cases", "judge", said], rows, [f"all pairs: {counts}"])
+    return Section("When the judge says ...", ["score", "cases", "judge, mean", said], rows)
+
+
+def _confusion(audit: Mapping[str, Any]) -> Section:
+    found = audit["agreement"]["confusion"]
+    rows = [[f"judge {label}", *map(str, row)] for label, row in zip(found["labels"], found["table"], strict=True)]
+    return Section("All pairs of labels", ["", *(f"people {label}" for label in found["labels"])], rows)
+
+
+def _weights(audit: Mapping[str, Any]) -> str:
+    """The kappa that the verdict rests on."""
+    return headline_weights(len(audit["agreement"]["scale"]))
 
 
 def _groups(audit: Mapping[str, Any]) -> list[Section]:
@@ -218,7 +238,8 @@ def _corrected(audit: Mapping[str, Any]) -> Section:
             f"with the judge's help {audit['n']} labels are worth {found['effective_n']:.0f} labels without a judge"
         )
     if found["labels_to_halve_ci"] is not None:
-        notes.append(f"labels in all that would halve the interval: {found['labels_to_halve_ci']}")
+        more = "" if found["labels_to_halve_ci"] <= audit["n_judged"] else ", more than there are judged cases"
+        notes.append(f"labels in all that would halve the interval: {found['labels_to_halve_ci']}{more}")
     notes += [f"note: {in_words(warning)}" for warning in found["warnings"]]
     title = "Corrected pass rate" if percent else "Corrected mean"
     return Section(f"{title} (method {found['method']})", ["of all judged cases", "value [95% interval]"], rows, notes)
