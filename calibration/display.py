@@ -33,6 +33,7 @@ WORDS = {
     "deterministic": "the repeats never differ (temperature 0, or a cache): this is no evidence of reliability",
     "icc_not_positive": "the repeats of an item differ as much as items do",
     "no_repeats": "no item has two repeats",
+    "no_human_label": "name the person to compare with",
     "no_pass_mark": "give a pass mark",
     "few_anchors": "fewer than 100 anchor items: most verdicts will be inconclusive",
     "more_judged_items_needed": "more labels alone cannot halve the interval: judge more items too",
@@ -56,6 +57,8 @@ def _add(found: list[str], name: str, value: Any) -> None:
         found.append(" " * width + "".join(f"{label:>8}" for label in value["labels"]))
         for label, row in zip(value["labels"], value["table"], strict=True):
             found.append(f"{label:<{width}}" + "".join(f"{cell:>8}" for cell in row))
+    elif name == "items" and isinstance(value, list):
+        found.append(f"{name:<34} {len(value)}, each in the document of --json")
     elif name == "too_few_items":
         most = max(value, key=lambda rater: value[rater], default=None)
         if most is not None:

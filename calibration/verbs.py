@@ -1,4 +1,4 @@
-"""The commands about replacing, repeating and replacing again: `alt-test`, `reliability`, `drift`."""
+"""The commands about replacing people, repeating a judge, changing it and joining several of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,15 @@ def add_commands(verbs: Any, scale_of: Declared) -> None:
     three.add_argument("--looks", type=int, default=1, help="looks planned in all; each spends its share of the error")
     three.set_defaults(run=lambda options: drift(options, scale_of(options)))
 
-    for verb in (one, two, three):
+    four = verbs.add_parser("panel", help="several judges on the same items: what they are worth together")
+    four.add_argument("ratings", help="CSV: item,rater,label[,cluster], or one column per rater")
+    four.add_argument("--judges", required=True, help="two raters or more, comma-separated")
+    four.add_argument("--human", help="the person or gold label to compare with")
+    four.add_argument("--item", default="item", help="the id column of a wide table")
+    four.add_argument("--dawid-skene", action="store_true", help="also latent labels; assumes independent errors")
+    four.set_defaults(run=lambda options: panel(options, scale_of(options)))
+
+    for verb in (one, two, three, four):
         verb.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")
         verb.add_argument("--seed", type=int, default=0, help="seed of the resampling (default 0)")
@@ -89,3 +97,20 @@ def drift(options: argparse.Namespace, scale: Any) -> dict[str, Any]:
     )
     document: dict[str, Any] = as_json(found)
     return document
+
+
+def panel(options: argparse.Namespace, scale: Any) -> dict[str, Any]:
+    from calibration.agreement import as_json
+    from calibration.latent import latent_truth
+    from calibration.panel import panel as together
+    from calibration.ratings import read_ratings
+
+    judges = [name.strip() for name in options.judges.split(",")]
+    raters = [*judges, *([options.human] if options.human else [])]
+    ratings = read_ratings(options.ratings, scale=scale, raters=raters, item=options.item)
+    document: dict[str, Any] = as_json(together(ratings, judges, options.human, seed=options.seed))
+    each = [document.pop(name) for name in ("majority", "panel_mean")]
+    if options.dawid_skene:
+        document["dawid_skene"] = as_json(latent_truth(ratings, judges, options.human))
+    rows = zip(ratings.items, *each, strict=True)
+    return document | {"items": [{"item": item, "majority": most, "mean": average} for item, most, average in rows]}

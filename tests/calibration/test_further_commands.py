@@ -1,0 +1,94 @@
+"""`python -m calibration alt-test|reliability|drift|panel` and the further label designs of `correct`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from calibration_vectors import VECTORS, near
+
+from calibration.__main__ import main
+
+
+def write(tmp_path, name, rows):
+    path = tmp_path / name
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def document(capsys, *arguments):
+    assert main([str(argument) for argument in (*arguments, "--json")]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def alt_ratings(tmp_path):
+    inputs = VECTORS["alttest_neg_rmse_eps0.2"]["inputs"]
+    columns = {"judge": inputs["llm"], **inputs["humans"]}
+    return write(tmp_path, "alt.csv", ["item,rater,label", *(f"{i},{rater},{label}" for rater, given in columns.items() for i, label in given.items())])
+
+
+def test_alt_test_prints_the_contract_keys_and_the_vector(tmp_path, capsys):
+    found = document(capsys, "alt-test", alt_ratings(tmp_path), "--epsilon", ".2", "--scale", "1,2,3,4,5")
+    assert {"winning_rate", "advantage_probability", "per_rater"} <= set(found)
+    assert (found["winning_rate"]["value"], found["passed"], found["scoring"]) == (1.0, True, "neg_rmse")
+    vector = VECTORS["alttest_neg_rmse_eps0.2"]
+    assert found["advantage_probability"]["value"] == near(vector["expected"]["avg_advantage_prob"], vector)
+    assert [row["rater"] for row in found["per_rater"]] == ["h0", "h1", "h2"]
+
+
+def test_people_without_enough_items_fill_one_line_of_the_terminal(tmp_path, capsys):
+    rows = [f"q{i},{rater},{1 + i % 2}" for i in range(12) for rater in ("judge", "ann", "bob")]
+    assert main(["alt-test", write(tmp_path, "few.csv", ["item,rater,label", *rows]), "--epsilon", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert "undefined (nobody labelled 30 items" in out
+    assert "2 people not tested, with at most 12 items (ann)" in out
+
+
+def test_reliability_reads_one_row_per_repeat(tmp_path, capsys):
+    vector = VECTORS["repeat_reliability_10x3"]
+    table = vector["inputs"]["scores_items_x_repeats"]
+    path = write(tmp_path, "r.csv", ["item,repeat,label", *(f"q{i},{r},{score:g}" for i, row in enumerate(table) for r, score in enumerate(row))])
+    found = document(capsys, "reliability", path, "--pass-at", "3.5")
+    assert found["icc"]["value"] == near(vector["expected"]["icc1_1"], vector)
+    assert (found["flip_rate"]["value"], found["repeats_needed"], found["pass_flip_rate"]["value"]) == (0.5, 3, 0.2)
+    assert main(["reliability", alt_ratings(tmp_path)]) == 2
+    assert "no column 'repeat'" in capsys.readouterr().err
+
+
+def test_drift_compares_old_and_new_on_the_anchor(tmp_path, capsys):
+    table = VECTORS["drift_5x5_v1_v2"]["inputs"]["table_rows_old_cols_new"]
+    pairs = [(i + 1, j + 1) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
+    old = write(tmp_path, "old.csv", ["item,score", *(f"{k},{a}" for k, (a, _) in enumerate(pairs))])
+    new = write(tmp_path, "new.csv", ["item,score", *(f"{k},{b}" for k, (_, b) in enumerate(pairs))])
+    anchor = write(tmp_path, "anchor.csv", ["item,label", *(f"{k},{a}" for k, (a, _) in enumerate(pairs))])
+    found = document(capsys, "drift", old, new, "--anchor", anchor, "--scale", "1,2,3,4,5")
+    assert (found["verdict"], found["difference"]["value"]) == ("changed", pytest.approx(0.15))
+    same = document(capsys, "drift", old, old, "--anchor", anchor, "--scale", "1,2,3,4,5")
+    assert same["verdict"] == "equivalent"
+
+
+def test_panel_names_each_item_and_says_what_dawid_skene_assumes(tmp_path, capsys):
+    codes = VECTORS["dawid_skene_60x4"]["inputs"]["labels_items_x_judges"]
+    rows = [f"{i}," + ",".join(map(str, row)) + f",{row[0]}" for i, row in enumerate(codes)]
+    path = write(tmp_path, "panel.csv", ["item,a,b,c,d,human", *rows])
+    found = document(capsys, "panel", path, "--judges", "a,b,c,d", "--human", "human", "--scale", "0,1", "--dawid-skene")
+    assert (found["ties"], len(found["items"])) == (VECTORS["dawid_skene_60x4"]["expected"]["majority_ties"], 60)
+    assert found["members"][0]["kappa"]["value"] == 1.0
+    assert "independently" in found["dawid_skene"]["assumes"]
+    assert found["dawid_skene"]["prior"]["1"] == pytest.approx(0.566667, abs=1e-4)
+
+
+def test_correct_takes_a_stratum_or_a_propensity_column(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    scores = rng.integers(1, 6, size=120)
+    judged = write(tmp_path, "judged.csv", ["item,score,stratum", *(f"q{i},{s},{'high' if s > 3 else 'low'}" for i, s in enumerate(scores))])
+    people = [int(np.clip(s + rng.integers(-1, 2), 1, 5)) for s in scores[:40]]
+    labels = write(tmp_path, "labels.csv", ["item,label,propensity", *(f"q{i},{y},0.333" for i, y in enumerate(people))])
+    for design, method in (("stratified", "ppi++_stratified"), ("propensity", "ppi++_weighted")):
+        found = document(capsys, "correct", "--judged", judged, "--labels", labels, "--label-design", design)
+        assert found["method"] == method
+        assert found["corrected"]["ci_low"] < found["human_only"]["value"] < found["corrected"]["ci_high"]
+    plain = write(tmp_path, "plain.csv", ["item,score", *(f"q{i},{s}" for i, s in enumerate(scores))])
+    assert main(["correct", "--judged", plain, "--labels", labels, "--label-design", "stratified"]) == 2
+    assert "stratum" in capsys.readouterr().err
