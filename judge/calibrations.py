@@ -18,7 +18,7 @@ from judge.verdicts import headline_weights
 DEFAULT = Path("calibrations")
 IDENTITY = ("model", "model_returned", "params", "mode", "layout", "output")
 KEPT = ("rubric", "rubric_hash", "prompt_hash", "judge_fingerprint", "judge", "verdict", "because", "thresholds", "n",
-        "raters", "label_design", "compared_on", "kappa")  # fmt: skip
+        "raters", "label_design", "compared_on", "kappa", "pass_fail")  # fmt: skip
 CALIBRATED, UNCALIBRATED, STALE, MIXED = "calibrated", "uncalibrated", "stale", "uncalibrated: mixed versions"
 
 

@@ -38,6 +38,9 @@ def diagnose(
         str, typer.Option(help="Cases that depend on each other share a question, or a labelled document.")
     ] = "question",
     feedback_scale: Annotated[str, typer.Option(help="Lowest and highest value of `feedback`: 1,5.")] = "0,1",
+    calibration: Annotated[
+        Path | None, typer.Option(help="Folder of calibrations (judge audit --save). Default: ./calibrations.")
+    ] = None,
     counterfactuals: Annotated[
         Path | None,
         typer.Option(help="Write the case files of the replays into this directory.", rich_help_panel=REPLAYS),
@@ -69,6 +72,8 @@ def diagnose(
     from judge.report import diagnosis
     from judge.report.page import show
 
+    if calibration is not None and not calibration.is_dir():
+        raise UsageError(f"--calibration {calibration}: no such folder; `judge audit --save` makes one")
     retrieval: dict[str, Any] = {"doc_pattern": doc_pattern, "chunk_map": chunk_map, "tau": tau}
     options = Options(
         thresholds=dict(_pair(text) for text in threshold or ()),
@@ -76,6 +81,7 @@ def diagnose(
         cluster=common.choice(cluster, "--cluster", ("question", "document")),
         feedback_scale=_scale(feedback_scale),
         retrieval={name: value for name, value in retrieval.items() if value is not None},
+        calibration=calibration,
         counterfactuals=counterfactuals,
         replay=named(replay or ()),
     )

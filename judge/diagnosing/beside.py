@@ -107,7 +107,7 @@ def _cited(case: Examined) -> float:
 
 
 def estimates(run: Diagnosed) -> dict[str, Any]:
-    """For answerable cases without recall: precision and sufficiency as the judge of context_relevance sees them. Estimates."""
+    """For answerable cases without recall: precision and sufficiency by the judge of context_relevance. Estimates."""
     cases = [case for case in run.cases if case.outcome == "unlabelled" and case.useful is not None]
     cases = [case for case in cases if case.side("recall") == "missing" and case.side("answerable") == "yes"]
     clusters = [run.cluster(case) for case in cases]

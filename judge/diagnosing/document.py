@@ -16,7 +16,6 @@ from judge.diagnosing.thresholds import choose
 from judge.diagnosing.trust import trusts
 from judge.errors import UsageError
 from judge.runs import manifest, rubrics_of
-from judge.summary import summarize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +23,8 @@ class Options:
     """The options of `judge diagnose`, by their names there.
 
     `evidence` (all, any): what cases need that do not say. `cluster` (question, document): what makes cases depend on
-    each other. `retrieval`: options of `judge.retrieval.evaluate` (doc_pattern, chunk_map, tau). `replay`: replay
-    name -> run directory.
+    each other. `calibration`: folder of audits, None for ./calibrations. `retrieval`: options of
+    `judge.retrieval.evaluate` (doc_pattern, chunk_map, tau). `replay`: replay name -> run directory.
     """
 
     thresholds: Mapping[str, float] = field(default_factory=dict)
@@ -33,6 +32,7 @@ class Options:
     cluster: str = "question"
     feedback_scale: tuple[float, float] = (0.0, 1.0)
     retrieval: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Path | None = None
     counterfactuals: Path | None = None
     replay: Mapping[str, str] = field(default_factory=dict)
 
@@ -50,10 +50,9 @@ def diagnose_run(run: Path, options: Options | None = None) -> dict[str, Any]:
     made = manifest(run)
     if not (run / "judgments.jsonl").exists():
         raise UsageError(f"{run} has no judgments.jsonl: give the --out of a judge score command")
-    summarized = _summary(run)
     cases, found = examine(run, limits, evidence=chosen.evidence, retrieval=chosen.retrieval)
     diagnosed = Diagnosed(
-        cases=cases, found=found, limits=limits, trusts=trusts(run, rubrics_of(run), summarized),
+        cases=cases, found=found, limits=limits, trusts=trusts(run, made, rubrics_of(run), chosen.calibration),
         clusters=clusters_of([case.case for case in cases], chosen.cluster), feedback_scale=(low, high),
     )  # fmt: skip
     tested = scenarios(diagnosed)
@@ -83,14 +82,6 @@ def diagnose_run(run: Path, options: Options | None = None) -> dict[str, Any]:
         "replays": [_replay(name, Path(path), diagnosed, chosen) for name, path in chosen.replay.items()],
         "cases": [case.to_dict() for case in cases],
     }  # fmt: skip
-
-
-def _summary(run: Path) -> dict[str, Any]:
-    import orjson
-
-    path = run / "summary.json"
-    loaded: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else summarize(run)
-    return loaded
 
 
 def _inputs(run: Diagnosed) -> dict[str, Any]:

@@ -7,7 +7,7 @@ could fall is tried: one outcome decides, several send the case to a person.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
@@ -39,7 +39,7 @@ class Reading:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def missing(reason: str) -> Reading:

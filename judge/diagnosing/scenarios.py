@@ -69,7 +69,7 @@ def _judged(
     found = corrected(share(outcomes, clusters), points, [case.passed.get(name) for case in base], run.trusts[name])
     doubtful = [run.trusts[other] for other in selected_by if not run.trusts[other].calibrated]
     notes = [found.reason] if found.reason else [f"corrected by the audit of {run.trusts[name].rubric}"]
-    notes += [f"selected by {trust.rubric}: {trust.state}" for trust in doubtful]
+    notes += [f"selected by {trust.said}" for trust in doubtful]
     condition = Condition(
         what=what, estimate=found.estimate, threshold=limit.value, trusted=found.trusted and not doubtful,
         naive=found.naive,

@@ -7,49 +7,87 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from calibration.estimate import Estimate
 from calibration.rogan_gladen import rogan_gladen
+from judge.calibrations import CALIBRATED, DEFAULT, UNCALIBRATED, load, state_of
 from judge.diagnosing.judged import ROOTS, rubric_for
 from rubrics.model import Rubric
+
+NOT_TRUSTED = ("not_usable", "too_few_labels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """One judge-based input: its rubric, `calibrated | uncalibrated | stale`, and the error rates of its audit.
 
-    `rates` are specificity with m0 human-negative and sensitivity with m1 human-positive items.
+    `verdict` is the audit's. `rates` are specificity with m0 human-negative and sensitivity with m1 human-positive
+    items.
     """
 
     rubric: str | None
     state: str
+    verdict: str | None = None
     rates: Mapping[str, Any] | None = None
 
     @property
     def calibrated(self) -> bool:
-        return self.state == "calibrated"
+        """Whether an audit of this very judge found it usable."""
+        return self.state == CALIBRATED and self.verdict not in NOT_TRUSTED
+
+    @property
+    def said(self) -> str:
+        """The rubric and its state in words."""
+        verdict = f", audit verdict {self.verdict.replace('_', ' ')}" if self.verdict else ""
+        return f"{self.rubric or 'refusal phrases'}: {self.state}{verdict}"
 
 
-def trusts(run: Path, rubrics: Mapping[str, Rubric], summary: Mapping[str, Any]) -> dict[str, Trust]:
-    """Input name (faithfulness, correct, complete, citation, refused) -> Trust, from summary.json and RUN/audit."""
-    made = {}
+def trusts(
+    run: Path, made: Mapping[str, Any], rubrics: Mapping[str, Rubric], folder: Path | None = None
+) -> dict[str, Trust]:
+    """Input name (faithfulness, correct, complete, citation, refused) -> Trust; `made` is the content of run.json.
+
+    The state is that of summary.json, where a calibration was found when the run was scored, or calibrated when
+    RUN/audit or the calibrations of `folder` (default ./calibrations) hold this rubric, prompt and judge.
+    """
+    summary = _json(run / "summary.json").get("rubrics", {})
+    saved, _ = load(folder or DEFAULT)
+    found = {}
     for name, root in ROOTS.items():
         rubric = rubric_for(root, rubrics)
         if rubric is None:
-            made[name] = Trust(rubric=None, state="uncalibrated")
+            found[name] = Trust(rubric=None, state=UNCALIBRATED)
             continue
-        state = summary["rubrics"].get(rubric.id, {}).get("calibration", "uncalibrated")
-        made[name] = Trust(rubric=rubric.id, state=state, rates=error_rates(run / "audit" / f"{rubric.id}.json"))
-    return made
+        audit = _json(run / "audit" / f"{rubric.id}.json")
+        found[name] = _trust(rubric, made["judge"], summary.get(rubric.id, {}), [audit, *saved])
+    return found
 
 
-def error_rates(path: Path) -> dict[str, Any] | None:
-    """Sensitivity and specificity of an audit of pass and fail; None when the audit is not there or has none."""
-    if not path.exists():
-        return None
-    import orjson
+def _trust(
+    rubric: Rubric, judge: Mapping[str, Any], known: Mapping[str, Any], audits: Sequence[Mapping[str, Any]]
+) -> Trust:
+    """The first audit counts that is of this rubric, prompt and judge; the first of `audits` is the run's own."""
+    state, verdict = known.get("calibration", UNCALIBRATED), known.get("calibration_verdict")
+    rates = error_rates(audits[0])
+    for audit in audits:
+        if not {"rubric", "judge", "verdict"} <= set(audit):
+            continue
+        held = state_of(rubric.id, rubric.rubric_hash, known.get("prompt_hashes", ()), judge, [audit])
+        if held.word == CALIBRATED:
+            state, verdict, rates = CALIBRATED, held.verdict, rates or error_rates(audit)
+            break
+    return Trust(rubric=rubric.id, state=state, verdict=verdict, rates=rates)
 
-    audit = orjson.loads(path.read_bytes())
-    binary = (audit.get("agreement") or {}).get("binary") or {}
+
+def _json(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
+    return loaded
+
+
+def error_rates(audit: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Sensitivity and specificity of an audit, on pass and fail; None when it has none."""
+    binary = (audit.get("pass_fail") or audit.get("agreement") or {}).get("binary") or {}
     if any((binary.get(name) or {}).get("value") is None for name in ("sensitivity", "specificity")):
         return None
     return {
@@ -82,9 +120,11 @@ def corrected(
     only where the two say the same of every case. Not corrected: the estimate as it is, untrusted, with the reason.
     """
     if not trust.calibrated:
-        return Corrected(found, False, f"{trust.rubric or 'refusal phrases'}: {trust.state}")
+        return Corrected(found, False, trust.said)
     if trust.rates is None:
-        return Corrected(found, False, f"{trust.rubric}: calibrated, but no audit with error rates is in the run")
+        return Corrected(
+            found, False, f"{trust.rubric}: calibrated, but without error rates; run judge audit on this run"
+        )
     both = [(bad, good) for bad, good in zip(fails, passed, strict=True) if bad is not None and good is not None]
     differ = sum(bad == good for bad, good in both)
     if differ:

@@ -139,10 +139,15 @@ def _feedback(document: Document) -> Section:
 
 def _pipeline(document: Document) -> Section:
     rows = [
-        [p["system"], f"{_percent(p['passed'])} of {p['passed']['n']}", _spread(p["latency_s"]), _spread(p["cost_usd"], 4),
-         figure(p["cost_per_pass"], 4)]
-        for p in document["pipeline"]
-    ]  # fmt: skip
+        [
+            one["system"],
+            f"{_percent(one['passed'])} of {one['passed']['n']}",
+            _spread(one["latency_s"]),
+            _spread(one["cost_usd"], 4),
+            figure(one["cost_per_pass"], 4),
+        ]
+        for one in document["pipeline"]
+    ]
     columns = ["pipeline", "passed", "latency s: mean, median, p95", "cost $: mean, median, p95", "cost per pass"]
     return Section("Quality beside cost and latency", columns, rows)
 

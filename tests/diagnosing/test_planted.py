@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judge import calibrations
 from judge.diagnosing.document import Options, diagnose_run
-from tests.diagnosing.planted import PLANTED, write_run
+from tests.diagnosing.planted import AUDIT, PLANTED, write_run
 
 HELD = {"established", "suspected"}
 
@@ -164,3 +166,40 @@ def test_clusters_of_shared_documents_widen_the_intervals(tmp_path: Path) -> Non
         return found["ci_high"] - found["ci_low"]
 
     assert width("document") > width("question")
+
+
+def bound_audit(run: Path, rubric: str, verdict: str = "usable_with_correction") -> dict[str, Any]:
+    """An audit of this very rubric, prompt and judge, as `judge audit` writes it."""
+    manifest = json.loads((run / "run.json").read_text())
+    return {
+        "rubric": rubric, "rubric_hash": manifest["rubrics"][rubric]["rubric_hash"], "prompt_hash": "p",
+        "judge": calibrations.identity(manifest["judge"]), "verdict": verdict,
+        "judge_fingerprint": calibrations.fingerprint(manifest["judge"]), "pass_fail": AUDIT["agreement"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"), [("usable_with_correction", "established"), ("not_usable", "suspected")]
+)
+def test_an_audit_of_the_run_itself_counts_as_its_calibration(verdict, expected, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", SETS["S2"])
+    (run / "audit").mkdir()
+    (run / "audit" / "faithfulness.json").write_text(json.dumps(bound_audit(run, "faithfulness", verdict)))
+    assert verdicts(diagnose_run(run))["S2"] == expected
+
+
+def test_an_audit_of_another_judge_is_no_calibration(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", SETS["S2"])
+    (run / "audit").mkdir()
+    other = bound_audit(run, "faithfulness") | {"judge_fingerprint": "another"}
+    (run / "audit" / "faithfulness.json").write_text(json.dumps(other))
+    assert verdicts(diagnose_run(run))["S2"] == "suspected"
+
+
+def test_a_saved_calibration_with_error_rates_corrects_a_later_run(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", SETS["S2"])
+    folder = tmp_path / "calibrations"
+    folder.mkdir()
+    rest = dict.fromkeys(calibrations.KEPT) | bound_audit(run, "faithfulness")
+    (folder / "faithfulness-x.json").write_text(json.dumps(rest))
+    assert verdicts(diagnose_run(run, Options(calibration=folder)))["S2"] == "established"

@@ -91,7 +91,7 @@ def test_a_calibrated_judge_with_an_audit_has_its_share_corrected() -> None:
     [
         (Trust(rubric="f", state="uncalibrated", rates=RATES), 0, "f: uncalibrated"),
         (Trust(rubric="f", state="stale", rates=RATES), 0, "f: stale"),
-        (Trust(rubric="f", state="calibrated"), 0, "no audit with error rates"),
+        (Trust(rubric="f", state="calibrated"), 0, "calibrated, but without error rates"),
         (Trust(rubric="f", state="calibrated", rates=RATES), 3, "differ from the sides here on 3 cases"),
         (Trust(rubric="f", state="calibrated", rates=RATES | {"specificity": 0.1}), 0, "judge_not_better_than_chance"),
     ],
@@ -103,3 +103,9 @@ def test_without_a_correction_the_share_stays_and_says_why(trust, passed_differe
     assert not found.trusted
     assert found.estimate.value == 0.4
     assert reason in found.reason
+
+
+def test_an_audit_that_found_the_judge_not_usable_is_no_ground_for_trust() -> None:
+    assert Trust(rubric="f", state="calibrated", verdict="usable_with_correction").calibrated
+    assert not Trust(rubric="f", state="calibrated", verdict="not_usable").calibrated
+    assert not Trust(rubric="f", state="calibrated", verdict="too_few_labels").calibrated
