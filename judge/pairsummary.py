@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,30 +12,23 @@ from calibration.agreement import as_json
 from calibration.compare import holm, minimal_detectable_effect
 from calibration.correction import correct
 from calibration.errors import CalibrationError
-from calibration.estimate import mean, proportion, undefined
+from calibration.estimate import Estimate, mean, proportion, undefined
 from calibration.length import length_control
-from calibration.pairwise import (
-    PairVerdicts,
-    agreement_with_humans,
-    order_effect,
-    shrunk_win_rate,
-    summarize,
-)
+from calibration.pairwise import agreement_with_humans, order_effect, shrunk_win_rate, summarize
 from calibration.strength import ratings
 from judge.concluding import conclusion
-from judge.joining import Names, pairs_of
-from judge.pairwise import Pair
+from judge.joining import Names
+from judge.pairlines import Record, outcomes_of, records_of, verdicts
 from judge.preferences import Preferences
 from judge.runs import rows
 from judge.summary import totals
 
 LINES = "comparisons.jsonl"
 SMALLEST_SLICE = 5
+IDENTITY = ("case_id", "rubric", "repeat", "a", "b")
 COUNTS = ("n", "a_wins", "b_wins", "ties", "both_fail", "inconsistent", "incomplete")
 SINGLE = ("position_consistency", "inconsistent_rate", "first_preference", "preference_fairness")
-SLICED = ("lang", "split", "answerable")
 POINTS: Mapping[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5, "inconsistent": 0.5}
-OUTCOME_WORD: Mapping[str, str] = {"inconsistent": "tie", "incomplete": "error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,40 +43,31 @@ class Settings:
     label_design: str = "unknown"
 
 
-@dataclass(slots=True)
-class Record:
-    """One pair of answers over its repeats, and what the pair looks like."""
-
-    case_id: str
-    question: str
-    slices: list[str]
-    longer: int
-    lines: list[dict[str, Any]] = field(default_factory=list)
-
-
 def summarize_pairs(run: Path, settings: Settings, wanted: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The summary of a comparison run (CONTRACTS 3) from its lines; `wanted` are the identities that count now.
 
     Two systems: the flat comparison summary. More: the judge's behaviour over all pairs at the top, `comparisons` with
     one flat summary each (p adjusted by Holm), and `ratings`. Lines of other pairs are left out and counted.
     """
-    names = ("case_id", "rubric", "repeat", "a", "b")
-    current = {tuple(identity[name] for name in names) for identity in wanted}
-    records, gone = _records(run, settings), 0
+    current = {tuple(identity[name] for name in IDENTITY) for identity in wanted}
+    known = {
+        (one.a, one.b, one.case_id): one for one in records_of(run, settings.pairs, settings.chosen, settings.slice_by)
+    }
+    gone = 0
     for row in rows(run, LINES):
-        if tuple(row[name] for name in names) in current:
-            records[row["a"], row["b"]][row["case_id"]].lines.append(row)
+        if tuple(row[name] for name in IDENTITY) in current:
+            known[row["a"], row["b"], row["case_id"]].lines.append(row)
         else:
             gone += 1
-    made = {pair: [one for one in found.values() if one.lines] for pair, found in records.items()}
-    parts = [_comparison(pair, found, settings) for pair, found in made.items()]
+    records = [one for one in known.values() if one.lines]
+    parts = [_comparison(pair, [one for one in records if (one.a, one.b) == pair], settings) for pair in settings.pairs]
     adjusted = holm([part["p_value"] for part in parts])
     for part, p in zip(parts, adjusted, strict=True):
         part["p_holm"] = p
         part["conclusion"] = conclusion(part, several=len(parts) > 1)
-    lines = [line for found in made.values() for one in found for line in one.lines]
+    lines = [line for one in records for line in one.lines]
     incomplete = sum(line["outcome"] == "incomplete" for line in lines)
-    whole = parts[0] if len(parts) == 1 else _several(made, parts, settings)
+    whole = parts[0] if len(parts) == 1 else _several(records, parts, settings)
     return whole | {
         "n_lines_gone": gone,
         "error_rate": incomplete / len(lines) if lines else None,
@@ -92,31 +75,10 @@ def summarize_pairs(run: Path, settings: Settings, wanted: Iterable[Mapping[str,
     }
 
 
-def _records(run: Path, settings: Settings) -> dict[Names, dict[str, Record]]:
-    found: dict[Names, dict[str, Record]] = {pair: {} for pair in settings.pairs}
-    for pair in pairs_of(run / "cases.jsonl", settings.pairs, settings.chosen):
-        found[pair.a, pair.b][pair.case.id] = Record(
-            case_id=pair.case.id,
-            question=hashlib.blake2b(pair.case.question.encode(), digest_size=12).hexdigest(),
-            slices=list(_slices_of(pair, settings.slice_by)),
-            longer=len(pair.answer_a.split()) - len(pair.answer_b.split()),
-        )
-    return found
-
-
-def _slices_of(pair: Pair, more: Sequence[str]) -> Iterator[str]:
-    """Slices of the question: tags that both cases have, and fields `name=value` of the case or its metadata."""
-    yield from (f"tag={tag}" for tag in pair.case.tags)
-    for name in (*SLICED, *more):
-        value = getattr(pair.case, name, None) if name in SLICED else pair.case.metadata.get(name)
-        if value is not None and not isinstance(value, dict | list):
-            yield f"{name}={value}"
-
-
 def _comparison(pair: Names, records: list[Record], settings: Settings) -> dict[str, Any]:
     lines = [line for one in records for line in one.lines]
     quick = any(line["mode"] == "quick" for line in lines)
-    outcomes = _outcomes(records)
+    outcomes = outcomes_of(records)
     summary = _counted(records, quick)
     wins = [POINTS.get(outcome) for outcome in outcomes]
     return {
@@ -144,59 +106,23 @@ def _counted(records: Sequence[Record], quick: bool) -> dict[str, Any]:
     if not records:
         nothing = undefined("no_values").to_dict()
         return dict.fromkeys(COUNTS, 0) | {"win_rate_a": nothing, "p_value": 1.0} | dict.fromkeys(SINGLE, nothing)
-    by_verdict = as_json(summarize(_verdicts(records)))
+    by_verdict = as_json(summarize(verdicts(records)))
     if not quick:
         return dict(by_verdict)
-    by_outcome = as_json(summarize(_verdicts(records, by_outcome=True)))
+    by_outcome = as_json(summarize(verdicts(records, by_outcome=True)))
     return {name: by_verdict[name] if name in SINGLE else by_outcome[name] for name in by_verdict}
-
-
-def _verdicts(records: Sequence[Record], *, by_outcome: bool = False) -> PairVerdicts:
-    """The lines as verdict columns, items being questions; case ids tell pairs of one question apart."""
-    lines = [(one, line) for one in records for line in one.lines]
-    columns = [_outcome_twice(line) if by_outcome else _orders(line) for _, line in lines]
-    return PairVerdicts(
-        items=[one.question for one, _ in lines],
-        order1=[column[0] for column in columns],
-        order2=[column[1] for column in columns],
-        systems=[(one.case_id, "") for one, _ in lines],
-    )
-
-
-def _orders(line: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    if not line["calls"]:
-        return ("identical", "identical") if line["outcome"] == "tie" else (None, None)
-    one, two = (call["winner"] for call in line["calls"])
-    return one, two
-
-
-def _outcome_twice(line: Mapping[str, Any]) -> tuple[str, str]:
-    word = OUTCOME_WORD.get(line["outcome"], line["outcome"])
-    return word, word
-
-
-def _outcomes(records: Sequence[Record]) -> list[str]:
-    """The outcome of each pair: that of most complete repeats, tie where two have as many."""
-    found = []
-    for one in records:
-        complete = Counter(line["outcome"] for line in one.lines if line["outcome"] != "incomplete").most_common()
-        split = len(complete) > 1 and complete[0][1] == complete[1][1]
-        found.append("tie" if split else complete[0][0] if complete else "incomplete")
-    return found
 
 
 def _order_effect(records: Sequence[Record]) -> dict[str, Any]:
     """gamma, and what an effect of that size makes of a win rate of 70 %."""
-    gamma = order_effect(_verdicts(records)) if records else undefined("no_values")
+    gamma = order_effect(verdicts(records)) if records else undefined("no_values")
     shown = None if gamma.value is None else shrunk_win_rate(0.7, gamma.value)
     return {"gamma": gamma.to_dict(), "seventy_shows_as": shown}
 
 
-def _mean_p(records: Sequence[Record]) -> Any:
+def _mean_p(records: Sequence[Record]) -> Estimate:
     known = [(line["p_a"], one.question) for one in records for line in one.lines if line["p_a"] is not None]
-    groups = [question for _, question in known]
-    shared = len(set(groups)) < len(groups)
-    return mean([p for p, _ in known], clusters=groups if shared else None, bounds=(0.0, 1.0))
+    return mean([p for p, _ in known], clusters=_shared([question for _, question in known]), bounds=(0.0, 1.0))
 
 
 def _pointwise(records: Sequence[Record]) -> dict[str, Any] | None:
@@ -206,21 +132,19 @@ def _pointwise(records: Sequence[Record]) -> dict[str, Any] | None:
     if not twins:
         return None
     changes = [twin["a"] - twin["b"] for twin, _, _ in scored]
-    groups = [one.question for _, _, one in scored]
+    groups = _shared([one.question for _, _, one in scored])
     both = [(change > 0) == (outcome == "a") for change, (_, outcome, _) in zip(changes, scored, strict=True)
             if change != 0 and outcome in ("a", "b")]  # fmt: skip
-    shared = len(set(groups)) < len(groups)
     return {
         "rubric": twins[0][0]["rubric"],
-        "difference": mean(changes, clusters=groups if shared else None, bounds=(-1.0, 1.0)).to_dict(),
+        "difference": mean(changes, clusters=groups, bounds=(-1.0, 1.0)).to_dict(),
         "agreement": proportion(sum(both), len(both)).to_dict(),
     }
 
 
 def _length(wins: Sequence[float | None], records: Sequence[Record]) -> dict[str, Any]:
-    groups = [one.question for one in records]
-    shared = len(set(groups)) < len(groups)
-    found = length_control(wins, [float(one.longer) for one in records], clusters=groups if shared else None)
+    groups = _shared([one.question for one in records])
+    found = length_control(wins, [float(one.longer) for one in records], clusters=groups)
     longer = [(win == 1) == (one.longer > 0) for win, one in zip(wins, records, strict=True)
               if win in (0, 1) and one.longer != 0]  # fmt: skip
     return {
@@ -267,21 +191,22 @@ def _people(
     return {"human": {**agreement, "n_labels": len(humans)}, "corrected": corrected}
 
 
+def _shared(questions: Sequence[str]) -> Sequence[str] | None:
+    """The questions as clusters, or None where each occurs once."""
+    return questions if len(set(questions)) < len(questions) else None
+
+
 def _reason(line: Mapping[str, Any]) -> str:
     """An incomplete line's reason without its details: the first failed call's kind."""
     words = (line["reason"] or "").split("; ")[0]
     return words.partition("): ")[2].partition(": ")[0] or words
 
 
-def _several(made: Mapping[Names, list[Record]], parts: list[dict[str, Any]], settings: Settings) -> dict[str, Any]:
+def _several(records: list[Record], parts: list[dict[str, Any]], settings: Settings) -> dict[str, Any]:
     """More than two systems: the judge's behaviour over all pairs, each comparison, and ratings of the systems."""
-    flat = [(pair, one, line) for pair, found in made.items() for one in found for line in one.lines]
-    quick = any(line["mode"] == "quick" for _, _, line in flat)
-    columns = [_outcome_twice(line) if quick else _orders(line) for _, _, line in flat]
-    names = [pair for pair, _, _ in flat]
-    questions = [one.question for _, one, _ in flat]
-    whole = as_json(summarize(PairVerdicts(questions, *_columns(line for _, _, line in flat), _apart(flat))))
-    rated = ratings(PairVerdicts(questions, *map(list, zip(*columns, strict=True)), names), seed=settings.seed)
+    quick = any(line["mode"] == "quick" for one in records for line in one.lines)
+    whole = _counted(records, quick)
+    rated = ratings(verdicts(records, by_outcome=quick, named=True), seed=settings.seed) if records else []
     return {
         "systems": list(dict.fromkeys(name for pair in settings.pairs for name in pair)),
         "n": whole["n"],
@@ -290,12 +215,3 @@ def _several(made: Mapping[Names, list[Record]], parts: list[dict[str, Any]], se
         "comparisons": parts,
         "ratings": as_json(rated),
     }
-
-
-def _columns(lines: Iterable[Mapping[str, Any]]) -> tuple[list[str | None], list[str | None]]:
-    columns = [_orders(line) for line in lines]
-    return [column[0] for column in columns], [column[1] for column in columns]
-
-
-def _apart(flat: Sequence[tuple[Names, Record, Any]]) -> list[tuple[str, str]]:
-    return [("\x1f".join(pair), one.case_id) for pair, one, _ in flat]

@@ -24,7 +24,7 @@ def sections(run: Path, summary: Mapping[str, Any]) -> list[Section]:
         _results(comparisons, made),
         *([_ratings(summary["ratings"])] if several else []),
         *(section for one in comparisons for section in _details(one, several)),
-        *_examples(run),
+        *_examples(run, made["judge"]["mode"] == "quick"),
         *_warnings(summary),
         totals_section(summary, made, "comparisons"),
     ]
@@ -161,8 +161,8 @@ def _rank(one: Mapping[str, Any]) -> str:
     return str(one["rank"]) if low is None else f"{one['rank']} [{low}-{high}]"
 
 
-def _examples(run: Path) -> list[Section]:
-    """Pairs to look at: contradictions first, then clear wins, with the judge's decisive difference."""
+def _examples(run: Path, quick: bool) -> list[Section]:
+    """Pairs to look at: contradictions first, then clear wins, with the judge's decisive difference (full mode)."""
     wanted = [row for row in rows(run, "comparisons.jsonl") if row["outcome"] in ("inconsistent", "a", "b")]
     wanted.sort(key=lambda row: (row["outcome"] != "inconsistent", not _clear(row)))
     some = [row for row in wanted if row["outcome"] == "inconsistent"][:EXAMPLES]
@@ -177,10 +177,11 @@ def _examples(run: Path) -> list[Section]:
          " / ".join(_verdict(row, call) for call in row["calls"]), brief(said.get(row["calls"][0]["key"]), 70)]
         for row in some
     ]  # fmt: skip
+    columns = ["case", "winner", "order 1 / order 2", "decisive, says order 1"]
+    if quick:
+        columns, lines = columns[:3], [line[:3] for line in lines]
     hint = f"look inside one: judge show {run} {some[0]['case_id']}"
-    return [
-        Section("Pairs to look at", ["case", "winner", "order 1 / order 2", "decisive, says order 1"], lines, [hint])
-    ]
+    return [Section("Pairs to look at", columns, lines, [hint])]
 
 
 def _clear(row: Mapping[str, Any]) -> bool:
