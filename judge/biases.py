@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibration.accuracy import cell_share
-from calibration.estimate import Estimate, mean
+from calibration.estimate import Estimate, mean, proportion
 from calibration.kappa import kappa
 from calibration.ranking import rank_correlation
 from calibration.ratings import Ratings
@@ -48,19 +48,28 @@ def by_score_level(pairing: Pairing) -> list[dict[str, Any]]:
     groups: dict[str, list[Rated]] = {name: [] for name in _levels(pairing)}
     for one in pairing.rated:
         groups[_level(pairing, one)].append(one)
-    share = pairing.on_passes
-    bounds = (0.0, 1.0) if share else (float(pairing.rubric.scale.min), float(pairing.rubric.scale.max))
     return [
         {
             "level": name,
             "n": len(rated),
             "judge": float(np.mean([one.p if pairing.quick else one.score for one in rated])),
-            "people": mean([pairing.pass_share(one) if share else one.label for one in rated], bounds=bounds).to_dict(),
+            "people": _people(pairing, rated).to_dict(),
             "lean": lean(pairing, rated).to_dict(),
         }
         for name, rated in groups.items()
         if rated
     ]
+
+
+def _people(pairing: Pairing, rated: Sequence[Rated]) -> Estimate:
+    clusters = [one.case.question for one in rated] if pairing.clusters else None
+    if not pairing.on_passes:
+        bounds = (float(pairing.rubric.scale.min), float(pairing.rubric.scale.max))
+        return mean([one.label for one in rated], clusters=clusters, bounds=bounds)
+    shares = [pairing.pass_share(one) for one in rated]
+    if clusters is None and set(shares) <= {0.0, 1.0}:
+        return proportion(round(sum(shares)), len(shares))
+    return mean(shares, clusters=clusters, bounds=(0.0, 1.0))
 
 
 def _levels(pairing: Pairing) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from judge import examples
+from judge.report.audit import overview
 from judge.report.page import Section, brief, figure
 from judge.report.scores import weak_point
 from judge.runs import rows
@@ -36,6 +38,20 @@ def sections(run: Path) -> list[Section]:
     return [_table(lines), _weakest(lines), _failure(lines), _measured()]
 
 
+def audit_sections(audits: Mapping[str, Mapping[str, Any]]) -> list[Section]:
+    """The end of the demo: its examples audited against the authors' marks, named as the illustration it is.
+
+    `audits` are those of the demo's run against the labels of rater `author`, by rubric.
+    """
+    table = overview(audits)
+    because = [f"{name}: {audit['because']}" for name, audit in audits.items()]
+    notes = [
+        "an illustration, no evidence: a dozen cases, and the marks are those of the authors who planted the faults",
+        "on your own cases: judge score, judge sheet (people label blind), judge audit",
+    ]
+    return [replace(table, title="Audit: can this judge be trusted? (illustration)", notes=[*because, *notes])]
+
+
 def _table(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
     body = []
     for case in demo_cases():
@@ -53,7 +69,7 @@ def _cell(row: Mapping[str, Any] | None, label: Mapping[str, Any] | None) -> str
     if row is None:
         return "not judged"
     if row["status"] != "scored":
-        return (row["reason"] or row["status"]).replace("_", " ")
+        return str(row["reason"] or row["status"]).replace("_", " ")
     mark = next(iter(label.values()), None) if label else None
     wrong = mark is not None and row["passed"] != (mark >= 4)
     twin = figure(row["details"].get("overlap"))

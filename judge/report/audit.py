@@ -12,6 +12,7 @@ from judge.verdicts import headline_weights
 
 SHOWN = 5
 DROPPED_SHOWN = 8
+LEAST_FOR_GROUPS = 10
 WORDS = {
     "trusted": "can be trusted here",
     "usable_with_correction": "usable with correction",
@@ -71,7 +72,8 @@ def _verdict(audit: Mapping[str, Any]) -> Section:
     people = ", ".join(f"{name} {n}" for name, n in list(audit["raters"].items())[:6])
     more = len(audit["raters"]) - 6
     notes = [
-        f"{ADVICE[audit['verdict']]}",
+        _in_short(audit),
+        ADVICE[audit["verdict"]],
         f"why: {audit['because']}",
         f"{audit['n']} of {audit['n_judged']} judged cases have labels (labels by {people}"
         f"{f' and {more} others' if more > 0 else ''}); compared on {_compared_on(audit)}",
@@ -94,6 +96,18 @@ def _verdict(audit: Mapping[str, Any]) -> Section:
     return Section(f"{audit['rubric']} by {judge['model']} ({judge['mode']}): {WORDS[audit['verdict']]}", notes=notes)
 
 
+def _in_short(audit: Mapping[str, Any]) -> str:
+    """The first sentence: how often judge and people say the same, beside what a judge without eyes would reach."""
+    page = audit["agreement"]
+    same, words = page["percent_agreement"], "verdict" if audit["compared_on"] == "pass_fail" else "mark"
+    often = f"judge and people gave the same {words} in {figure(same['value'], percent=True)} of cases"
+    if same["ci_low"] is not None:
+        low, high = (figure(same[bound], percent=True) for bound in ("ci_low", "ci_high"))
+        often += f" (in the long run between {low} and {high})"
+    constant = figure(page["constant_judge_accuracy"], percent=True)
+    return f"{often}; always giving the commonest {words} would be right in {constant}"
+
+
 def _reached(check: Mapping[str, Any]) -> str:
     if check["reached"] is None:
         return f"cannot be told ({in_words(check['measured']['reason'] or 'no_data')})"
@@ -109,7 +123,8 @@ def _compared_on(audit: Mapping[str, Any]) -> str:
 
 
 def _warnings(audit: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys([*audit["warnings"], *audit["agreement"]["warnings"]]))
+    found = dict.fromkeys([*audit["warnings"], *audit["agreement"]["warnings"]])
+    return [warning for warning in found if warning != "word_scale_counted_in_steps"]
 
 
 def _numbers(audit: Mapping[str, Any]) -> Section:
@@ -177,8 +192,10 @@ def _weights(audit: Mapping[str, Any]) -> str:
 
 
 def _groups(audit: Mapping[str, Any]) -> list[Section]:
+    if audit["n"] < LEAST_FOR_GROUPS:
+        return []
     percent = audit["compared_on"] == "pass_fail"
-    unit = "passes, in points of 100" if percent else "marks"
+    unit = "share of passes" if percent else "marks"
     lengths, (low, high) = audit["by_length"], audit["by_length"]["characters"]
     bounds = {"short": f"short (to {low} characters)", "middle": "middle", "long": f"long (over {high})"}
     rows = [[bounds[row["group"]], str(row["n"]), estimated(row["lean"], percent=percent)] for row in lengths["groups"]]
