@@ -80,7 +80,7 @@ def measured(lines: Sequence[Row], rubric: Rubric, rate: str, threshold: Thresho
 
 def _why_not(lines: Sequence[Row], rubric: Rubric) -> str:
     if not lines:
-        return f"{rubric.id} has no line for this case: run the same judge score command again"
+        return f"not judged by {rubric.id} yet: the same judge score command resumes"
     return str(lines[-1]["error_kind"] or lines[-1]["reason"] or lines[-1]["status"])
 
 

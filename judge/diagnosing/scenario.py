@@ -48,21 +48,22 @@ class Scenario:
     notes: Sequence[str] = ()
     verdict: Verdict | Literal["not_tested"] = "not_tested"
     p_holm: float | None = None
+    needed: int = 20
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    def decided(self, verdict: Verdict, p_holm: float | None, *, before: Verdict) -> Scenario:
-        """With the verdict after Holm; `before` is the one without."""
+    def decided(self, verdict: Verdict, p_holm: float | None, *, before: Verdict, needed: int) -> Scenario:
+        """With the verdict after Holm; `before` is the one without, `needed` the cases that a verdict takes."""
         notes = list(self.notes)
         if verdict != before:
             notes.append(f"its own interval lies beyond, but Holm's p {p_holm:.3f} over all tests does not reach .05")
-        return replace(self, verdict=verdict, p_holm=p_holm, notes=notes)
+        return replace(self, verdict=verdict, p_holm=p_holm, notes=notes, needed=needed)
 
     def sentence(self) -> str:
         """The finding with its numbers, on how many cases it rests, and the next step."""
         if not self.conditions:
             return f"{SAID[self.verdict]}: {'; '.join(self.notes)}. Next: {self.following()}"
-        parts = "; ".join(map(_numbers, self.conditions))
-        return f"{SAID[self.verdict]}: {parts} ({self.base}). Next: {self.following()}"
+        parts = "; ".join(_numbers(condition, self.base) for condition in self.conditions)
+        return f"{SAID[self.verdict]}: {parts}. Next: {self.following()}"
 
     def following(self) -> str:
         """What to do now."""
@@ -72,7 +73,7 @@ class Scenario:
         if self.verdict == "not_shown":
             return "nothing yet; calibrate the judge to rule it out" if self._untrusted() else "nothing yet"
         return {
-            "ruled_out": "nothing", "too_few": f"add cases of this kind ({self.base})",
+            "ruled_out": "nothing", "too_few": f"add such cases, at least {self.needed} are needed for a verdict",
             NOT_TESTED: "supply what is missing to test it",
         }.get(self.verdict, self.next)  # fmt: skip
 
@@ -90,16 +91,14 @@ class Scenario:
         }  # fmt: skip
 
 
-def _numbers(condition: Condition) -> str:
+def _numbers(condition: Condition, base: str) -> str:
     from judge.report.page import estimated
 
     found = condition.estimate
     side = ("at least" if condition.reached else "above") if condition.above else "below"
-    dropped = f", {found.n_dropped} undecided left out" if found.n_dropped else ""
-    return (
-        f"{condition.what}: {estimated(found.to_dict(), percent=True)} of {found.n} cases"
-        f" (a finding when {side} {100 * condition.threshold:.0f}%{dropped})"
-    )
+    asked = f"a finding {side} {100 * condition.threshold:.0f}%"
+    unknown = f"; {found.n_dropped} more are uncertain or not judged" if found.n_dropped else ""
+    return f"{condition.what}: {estimated(found.to_dict(), percent=True)} of {found.n} {base} ({asked}{unknown})"
 
 
 def clusters_of(cases: Sequence[Case], by: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ def scenarios(run: Diagnosed) -> list[Scenario]:
     alone = [together(scenario.conditions, min_n) if scenario.conditions else None for scenario in made]
     settled = iter(allow_for_many([verdict for verdict in alone if verdict is not None]))
     return [
-        scenario if verdict is None else scenario.decided(*next(settled), before=verdict[0])
+        scenario if verdict is None else scenario.decided(*next(settled), before=verdict[0], needed=min_n)
         for scenario, verdict in zip(made, alone, strict=True)
     ]
 
@@ -173,7 +173,8 @@ def _refusals(run: Diagnosed) -> list[Scenario]:
                 "answers the unanswerable" if not above else "declines the answerable",
                 "generation",
                 (condition,),
-                "loosen or tighten the refusal instruction, and measure both shares of the pair again",
+                ("loosen" if above else "tighten")
+                + " the refusal instruction, and measure both shares of the pair again",
                 base="unanswerable questions" if not above else "answerable questions with evidence found",
                 notes=[found.reason] if found.reason else [],
             )
@@ -197,5 +198,5 @@ def _offline_online(run: Diagnosed) -> Scenario:
                   above=False),
     )  # fmt: skip
     notes = ["the offline share rests on several judges together, which no audit covers: at most suspected"]
-    return Scenario("S6", title, "test set", conditions, following, base="decided cases and cases with feedback",
+    return Scenario("S6", title, "test set", conditions, following, base="cases",
                     notes=notes)  # fmt: skip

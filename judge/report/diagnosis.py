@@ -81,9 +81,12 @@ def _scenarios(document: Document) -> Section:
         numbers = "; ".join(f"{_percent(c['estimate'])} of {c['estimate']['n']}" for c in one["conditions"]) or "–"
         rows.append([one["id"], one["title"], one["verdict"].replace("_", " "), numbers, figure(one["p_holm"], 3)])
     notes = [f"{document['n_tested']} scenarios had enough cases to be tested; Holm allows for that many"]
-    notes += [f"{s['id']}: {s['sentence']}" for s in document["scenarios"] if s["verdict"] not in ("ruled_out",)]
-    notes += [f"{s['id']}: {note}" for s in document["scenarios"] if s["conditions"] for note in s["notes"]]
+    notes += [f"{one['id']}: {one['sentence']}{_because(one)}" for one in document["scenarios"]]
     return Section("Scenarios", ["", "scenario", "verdict", "shares [95%]", "p (Holm)"], rows, notes)
+
+
+def _because(scenario: Mapping[str, Any]) -> str:
+    return f". ({'; '.join(scenario['notes'])})" if scenario["conditions"] and scenario["notes"] else ""
 
 
 def _outcomes(document: Document) -> Section:
@@ -196,6 +199,7 @@ def _estimates(document: Document) -> list[Section]:
 
 def _cases(document: Document) -> list[Section]:
     told = [case for case in document["cases"] if case["next_experiment"] and case["outcome"] != "unlabelled"]
+    told.sort(key=lambda case: case["outcome"] == "human_review")
     rows = [[case["case_id"], _outcome(case), case["stage"] or "–", _sides(case["inputs"])] for case in told]
     shown = rows[:CASES_SHOWN]
     notes = [f"{len(rows) - len(shown)} more in diagnosis.json"] if len(rows) > len(shown) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ PLANTED: dict[str, dict[str, Any]] = {
 }
 NO_ANSWER = ("citation_accuracy", "completeness", "faithfulness")
 AUDIT = {"agreement": {"binary": {"sensitivity": {"value": 0.98, "n": 400}, "specificity": {"value": 0.98, "n": 400}}}}
+
+
+@lru_cache
+def loaded(name: str) -> dict[str, Any]:
+    """A bundled rubric as run.json holds it."""
+    return rubrics.load(name).model_dump(mode="json")
 
 
 def case(name: str, **plant: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -108,7 +115,7 @@ def write_run(
     made = [case(plant.get("name", f"c{n:03}"), **{k: v for k, v in plant.items() if k != "name"})
             for n, plant in enumerate(plants)]  # fmt: skip
     names = [name for name in (*RATES, "refusal_correctness") if name not in without]
-    dumped = {name: rubrics.load(name).model_dump(mode="json") for name in names}
+    dumped = {name: loaded(name) for name in names}
     manifest: dict[str, Any] = {"judge": {"model": "planted", "mode": "full"}, "rubrics": dumped, "invocations": []}
     if started is not None:
         manifest["invocations"] = [{"started": started, "wall_s": 1.0}]
