@@ -17,6 +17,7 @@ from judge.rivals import Rival, compared, rivals_of
 from judge.verdicts import rule, to_dict
 
 SAMPLE_ONLY = "labels_are_no_random_sample: agreement and verdict describe the labelled cases, not the whole run"
+SLICE_REPLICATES = 1999
 DESIGNS = ("random", "stratified", "propensity", "external", "unknown")
 VALID_IN_WORDS = {
     "random": "valid because, and only if, the labelled cases are a random sample of the judged ones; then it holds "
@@ -78,7 +79,7 @@ def audit_rubric(
         "rank_correlation": rank.to_dict(),
         "by_score_level": by_score_level(pairing),
         "by_length": by_length(pairing, **options),
-        "by_slice": by_slice(pairing, **options),
+        "by_slice": by_slice(pairing, seed=seed, replicates=min(replicates, SLICE_REPLICATES)),
         "scores_compared": compared(pairing, rivals, **options),
         "label_design": design,
         "corrected": corrected,

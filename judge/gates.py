@@ -18,7 +18,7 @@ def parse_thresholds(given: Sequence[str], option: str) -> dict[str, float]:
         try:
             found[name.strip()] = float(value)
         except ValueError:
-            raise UsageError(f"{option} {text!r}: give RUBRIC=NUMBER, such as faithfulness=4.2") from None
+            raise UsageError(f"{option} {text!r}: give NAME=NUMBER, such as faithfulness=4.2 or kappa=.6") from None
     return found
 
 
