@@ -397,3 +397,14 @@ def test_the_command_prints_json_alone_and_errors_without_traceback(tmp_path):
     assert bad.returncode == 2
     assert bad.stderr.startswith("error: ")
     assert "Traceback" not in bad.stderr
+
+
+def test_a_missing_label_in_the_middle_shifts_no_pair_and_1_is_1_point_0(tmp_path):
+    import pandas as pd
+
+    run = scored_run(tmp_path / "run", LEVELS * 4)
+    marks = ["1", 2, 3.0, "4.0", None] * 4
+    table = pd.DataFrame({"case_id": [f"c{n}" for n in range(20)], "label": marks, "rater": "ann"})
+    found = audit(run, table).rubrics["plain"]
+    assert found["n"] == 16
+    assert found["agreement"]["percent_agreement"]["value"] == 1
