@@ -153,7 +153,13 @@ async def compare_options(
             if client is not None:
                 await client.aclose()
         notes = [*joined.notes, *_said(joined), *resolved.notes, *client.warnings]
-        summary |= {"unmatched": dict(joined.unmatched), "stopped": stop.why, "warnings": notes}
+        summary |= {
+            "rubric": job.rubric.id,
+            "judge": job.judge,
+            "unmatched": dict(joined.unmatched),
+            "stopped": stop.why,
+            "warnings": notes,
+        }
         archive.manifest["totals"] = summary["totals"]
         archive.save()
     write_json(out / "summary.json", summary)

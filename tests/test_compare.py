@@ -265,7 +265,7 @@ def test_several_systems_are_rated_and_every_p_is_adjusted(compare, provider):
     assert [one["system"] for one in summary["ratings"]] == ["highest", "middle", "low"]
     for one in summary["comparisons"]:
         assert one["p_holm"] >= one["p_value"]
-    assert "Ratings of the systems" in (result.run / "summary.md").read_text()
+    assert "## Ratings" in (result.run / "summary.md").read_text()
     against = compare(systems, baseline="middle").summary
     assert [(one["a"], one["b"]) for one in against["comparisons"]] == [("low", "middle"), ("highest", "middle")]
 

@@ -18,7 +18,16 @@ def compare(
         list[str],
         typer.Argument(help="Two case files joined on `id` (A, then B), or one file with a `system` field."),
     ],
-    rubric: common.Rubrics = None,
+    rubric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rubric",
+            "--rubrics",
+            "-r",
+            help="The criterion, exactly one: preference, or a pointwise rubric.",
+            rich_help_panel=JUDGE,
+        ),
+    ] = None,
     model: common.Model = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run directory. Default: runs/A-vs-B-RUBRIC-MODEL.")

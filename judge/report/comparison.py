@@ -21,7 +21,7 @@ def sections(run: Path, summary: Mapping[str, Any]) -> list[Section]:
     comparisons = several or [summary]
     return [
         Section("Conclusion", notes=[note for one in comparisons for note in _concluded(one, several)]),
-        _results(comparisons, made),
+        _results(comparisons, summary, made),
         *([_ratings(summary["ratings"])] if several else []),
         *(section for one in comparisons for section in _details(one, several)),
         *_examples(run, made["judge"]["mode"] == "quick"),
@@ -40,7 +40,7 @@ def _concluded(one: Mapping[str, Any], several: object) -> list[str]:
     return [name + one["conclusion"]["text"], *(f"- {text}" for text in one["conclusion"]["cautions"])]
 
 
-def _results(comparisons: list[Mapping[str, Any]], made: Mapping[str, Any]) -> Section:
+def _results(comparisons: list[Mapping[str, Any]], summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
     columns = ["A", "B", "pairs", "A wins", "B wins", "ties", "both fail", "contradicted", "incomplete",
                "win rate of A", "p"]  # fmt: skip
     lines = [
@@ -49,7 +49,7 @@ def _results(comparisons: list[Mapping[str, Any]], made: Mapping[str, Any]) -> S
         for one in comparisons
     ]  # fmt: skip
     judge = made["judge"]
-    rubric = next(iter(made["rubrics"].values()))
+    rubric = made["rubrics"][summary["rubric"]]
     notes = [
         f"criterion: {rubric['id']} {rubric['version']}, {rubric['title']}",
         "each pair is decided by the mean probability over both orders"
@@ -62,6 +62,8 @@ def _results(comparisons: list[Mapping[str, Any]], made: Mapping[str, Any]) -> S
             notes.append(f"{_short(one)}{one['identical']} pairs with the same answer are ties without a call")
         if one["reasons"]:
             notes.append(f"{_short(one)}incomplete because: {counted(one['reasons'])}")
+    if summary["n_lines_gone"]:
+        notes.append(f"{summary['n_lines_gone']} comparisons of earlier invocations are not part of this one: left out")
     return Section(f"Result, judged by {judge['model']} ({judge['mode']} mode), both orders", columns, lines, notes)
 
 
@@ -72,7 +74,7 @@ def _short(one: Mapping[str, Any]) -> str:
 def _details(one: Mapping[str, Any], several: object) -> Iterator[Section]:
     name = f" ({one['a']} against {one['b']})" if several else ""
     yield Section(f"The judge under swapping{name}", notes=list(_swapping(one)))
-    if one["length"]:
+    if one["length"]["coefficient"]["value"] is not None:
         yield Section(f"Length{name}", notes=list(_length(one)))
     if one["slices"]:
         yield _slices(one, name)
@@ -147,18 +149,14 @@ def _human(one: Mapping[str, Any]) -> Iterator[str]:
 
 def _ratings(ratings: list[Mapping[str, Any]]) -> Section:
     lines = [[one["system"], estimated(one["rating"]), _rank(one)] for one in ratings]
-    notes = list(dict.fromkeys(text for one in ratings for text in one["rating"]["warnings"]))
-    return Section(
-        "Ratings of the systems (Davidson, logit; the last is the reference)",
-        ["system", "rating", "rank"],
-        lines,
-        notes,
-    )
+    warnings = dict.fromkeys(text for one in ratings for text in one["rating"]["warnings"])
+    notes = ["logit around the mean of all systems, ties by Davidson's model, intervals clustered by question"]
+    return Section("Ratings", ["system", "rating", "rank"], lines, [*notes, *(w.replace("_", " ") for w in warnings)])
 
 
 def _rank(one: Mapping[str, Any]) -> str:
     low, high = one["rank_low"], one["rank_high"]
-    return str(one["rank"]) if low is None else f"{one['rank']} [{low}-{high}]"
+    return figure(one["rank"], 0) if low is None else f"{one['rank']} [{low}-{high}]"
 
 
 def _examples(run: Path, quick: bool) -> list[Section]:
