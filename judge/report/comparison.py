@@ -37,7 +37,7 @@ def write(run: Path, summary: Mapping[str, Any]) -> None:
 
 def _concluded(one: Mapping[str, Any], several: object) -> list[str]:
     name = f"{one['a']} against {one['b']}: " if several else ""
-    return [name + one["conclusion"]["text"], *(f"- {text}" for text in one["conclusion"]["cautions"])]
+    return [name + one["conclusion"]["text"], *one["conclusion"]["cautions"]]
 
 
 def _results(comparisons: list[Mapping[str, Any]], summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
