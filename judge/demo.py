@@ -12,7 +12,7 @@ from judge import examples
 from judge.report.audit import overview
 from judge.report.page import Section, brief, figure
 from judge.report.scores import weak_point
-from judge.runs import rows
+from judge.runs import rows, rubrics_of
 
 RUBRICS = ("faithfulness", "citation_accuracy", "completeness", "answer_relevance")
 SHORT = ("faithful", "cited", "complete", "relevant")
@@ -35,7 +35,8 @@ def demo_cases() -> list[dict[str, Any]]:
 def sections(run: Path) -> list[Section]:
     """The page after the scores: case by case beside the lexical twin, the weakest, one failure, what was measured."""
     lines = {(row["case_id"], row["rubric"]): row for row in rows(run)}
-    return [_table(lines), _weakest(lines), _failure(lines), _measured()]
+    pass_at = {name: rubric.scale.pass_at for name, rubric in rubrics_of(run).items()}
+    return [_table(lines, pass_at), _weakest(lines), _failure(lines), _measured()]
 
 
 def audit_sections(audits: Mapping[str, Mapping[str, Any]]) -> list[Section]:
@@ -52,10 +53,10 @@ def audit_sections(audits: Mapping[str, Mapping[str, Any]]) -> list[Section]:
     return [replace(table, title="Audit: can this judge be trusted? (illustration)", notes=[*because, *notes])]
 
 
-def _table(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
+def _table(lines: Mapping[tuple[str, str], Mapping[str, Any]], pass_at: Mapping[str, int]) -> Section:
     body = []
     for case in demo_cases():
-        cells = [_cell(lines.get((case["id"], rubric)), case["labels"].get(rubric)) for rubric in RUBRICS]
+        cells = [_cell(lines.get((case["id"], name)), case["labels"].get(name), pass_at[name]) for name in RUBRICS]
         body.append([case["id"], ", ".join(case["tags"]).replace("_", " "), *cells])
     notes = [
         "a cell: P(good) of the judge / overlap (the free lexical twin, no model) / the authors' mark from 1 to 5",
@@ -65,13 +66,13 @@ def _table(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
     return Section("Case by case", ["case", "planted", *SHORT], body, notes)
 
 
-def _cell(row: Mapping[str, Any] | None, label: Mapping[str, Any] | None) -> str:
+def _cell(row: Mapping[str, Any] | None, label: Mapping[str, Any] | None, pass_at: int) -> str:
     if row is None:
         return "not judged"
     if row["status"] != "scored":
         return str(row["reason"] or row["status"]).replace("_", " ")
     mark = next(iter(label.values()), None) if label else None
-    wrong = mark is not None and row["passed"] != (mark >= 4)
+    wrong = mark is not None and row["passed"] != (mark >= pass_at)
     twin = figure(row["details"].get("overlap"))
     return f"{row['normalized']:.2f} / {twin} / {mark or '–'}{' x' if wrong else ''}"
 
