@@ -15,6 +15,8 @@ from judge.retrieval import evaluate
 K = (1, 2, 3, 5, 10)
 IDS = st.sampled_from([f"d{n}" for n in range(14)])
 GRADES = st.dictionaries(IDS, st.integers(-2, 4), max_size=10)
+# trec_eval's C code reads uninitialised memory, and may not return, for a query with grades below 0 only.
+JUDGED = st.dictionaries(IDS, st.integers(-1, 3), min_size=1).filter(lambda grades: max(grades.values()) >= 0)
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
@@ -65,9 +67,7 @@ def test_items_documents_and_label_objects_give_the_values_of_bare_ids(
 @settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), st.lists(IDS, max_size=20), min_size=1),
-    st.dictionaries(
-        st.sampled_from(["q1", "q2", "q3"]), st.dictionaries(IDS, st.integers(-1, 3), min_size=1), min_size=1
-    ),
+    st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), JUDGED, min_size=1),
     st.sampled_from([1, 2]),
     st.booleans(),
 )
