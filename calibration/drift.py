@@ -109,7 +109,7 @@ def drift(
     right = (after == human) * 1.0 - (before == human)
     data = pair_tables([(before, human), (after, human)], len(known.labels), clusters=ratings.clusters)
     weights: Weights = "quadratic" if known.ordered and len(known.labels) > 2 else "none"
-    gain = _kappa_difference(data, weights, options)
+    gain = kappa_difference(data, weights, options)
     won, lost = int((right > 0).sum()), int((right < 0).sum())
     differences = {
         "mean_shift": mean(shift, clusters=ratings.clusters, level=confidence, bounds=(-span, span)),
@@ -151,7 +151,7 @@ def _joined(
     return ratings, len({*old, *new, *anchor}) - len(items)
 
 
-def _kappa_difference(data: PairTables, weights: Weights, options: dict[str, Any]) -> Estimate:
+def kappa_difference(data: PairTables, weights: Weights, options: dict[str, Any]) -> Estimate:
     def difference(tables: FloatArray) -> FloatArray:
         found: FloatArray = cohen_kappa(tables[:, 1], weights) - cohen_kappa(tables[:, 0], weights)
         return found

@@ -10,8 +10,10 @@ from typing import Any
 from judge import calibrations
 from judge.auditing import DESIGNS, audit_rubric
 from judge.errors import UsageError
+from judge.further import Further, answers
 from judge.labels import Labels, choose_raters, labels_of_cases, read_labels
 from judge.pairing import Pairing, pair
+from judge.recalibrating import write_recalibrated
 from judge.report import audit as audit_page
 from judge.reviewing import write_review
 from judge.rivals import Rival, rivals_of
@@ -43,6 +45,7 @@ def audit(
     calibration: str | Path | None = None,
     seed: int = 0,
     replicates: int = 9999,
+    **further: Any,
 ) -> Audit:
     """Audits a finished run against labels by people, rubric by rubric, and writes RUN/audit (or `out`).
 
@@ -50,13 +53,14 @@ def audit(
     carry. `rater`: the people who count (default all); with a table that names no rater, the one name for it.
     `label_design` says how the labelled cases were chosen: random, external, or else there is no corrected mean.
     `thresholds`: {"kappa": .6, "ceiling": .1} and others, declared before looking. `also`: further runs on the same
-    cases whose scores are compared. `save` writes a calibration for each rubric into `calibration`.
+    cases whose scores are compared. `save` writes a calibration for each rubric into `calibration`. `further`: the
+    fields of `judge.further.Further` (against, panel, fit_bands and what belongs to them).
     Raises UsageError or InputError for what cannot be used; nothing is sent anywhere.
     """
     run = Path(run)
     if label_design not in DESIGNS:
         raise UsageError(f"--label-design {label_design!r}: choose {', '.join(DESIGNS)}")
-    declared = thresholds_of(thresholds)
+    declared, asked = thresholds_of(thresholds), Further(**further)
     made = manifest(run)
     chosen = _chosen(run, [rubrics] if isinstance(rubrics, str) else list(rubrics))
     people = [rater] if isinstance(rater, str) else list(rater)
@@ -77,14 +81,9 @@ def audit(
             notes.append(f"{error}; not audited")
             continue
         others = _others(pairing, [Path(path) for path in also], notes)
-        found[name] = _named(
-            audit_rubric(
-                pairing, design=label_design, thresholds=declared, others=others, seed=seed, replicates=replicates
-            ),
-            run,
-            made,
-            judge,
-        )
+        options: dict[str, Any] = {"seed": seed, "replicates": replicates}
+        page = audit_rubric(pairing, design=label_design, thresholds=declared, others=others, **options)
+        found[name] = _named(page, run, made, judge) | answers(pairing, run, label_design, asked, **options)
     if not found:
         raise UsageError("nothing could be audited:\n  " + "\n  ".join(notes))
     target = Path(out) if out is not None else run / "audit"
@@ -150,6 +149,9 @@ def _named(audit: dict[str, Any], run: Path, made: Mapping[str, Any], judge: dic
 def _write(target: Path, found: Mapping[str, dict[str, Any]]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name, audit in found.items():
+        calibrated = audit.get("recalibrated")
+        if calibrated:
+            write_recalibrated(target / f"{name}-calibrated.csv", calibrated.pop("cases"))
         write_json(target / f"{name}.json", audit)
         write_review(target / f"{name}-review.csv", name, audit["review"])
     audit_page.write(target / "audit.md", found)

@@ -11,6 +11,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from calibration.estimate import Estimate, clustered_proportion, mean, proportion
+from calibration.reliability import reliability
 from judge.runs import cases_of, manifest, read_lines, rows, rubrics_of
 from rubrics.model import Rubric
 
@@ -146,13 +147,24 @@ def _histogram(lines: list[dict[str, Any]], rubric: Rubric, quick: bool) -> dict
 
 
 def _repeats(scored: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Repeats of the cases that have several: `flip_rate` across the pass mark, reliability of one run and of all."""
+    lines = [(case, line) for case, group in scored.items() for line in group]
+    found = reliability(
+        [case for case, _ in lines],
+        [line["score"] for _, line in lines],
+        passed=[bool(line["passed"]) for _, line in lines],
+    )
     groups = [group for group in scored.values() if len(group) > 1]
-    flips = [len({bool(line["passed"]) for line in group}) > 1 for group in groups]
     return {
         "k": max(len(group) for group in groups),
-        "n_cases": len(groups),
+        "n_cases": found.n,
         "mean_sd": fmean(pstdev(line["score"] for line in group) for group in groups),
-        "flip_rate": proportion(sum(flips), len(flips)).to_dict(),
+        "flip_rate": found.pass_flip_rate.to_dict(),
+        "changed_rate": found.flip_rate.to_dict(),
+        "icc": found.icc.to_dict(),
+        "icc_mean": found.icc_mean.to_dict(),
+        "repeats_needed": found.repeats_needed,
+        "warnings": list(found.warnings),
     }
 
 

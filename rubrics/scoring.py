@@ -45,7 +45,7 @@ def of_five(scale: Scale, level: int) -> int:
     return scale.min + floor((level - 1) * (scale.max - scale.min) / 4 + _EPSILON)
 
 
-def _cuts(rubric: Rubric) -> list[tuple[int, float]]:
+def cuts(rubric: Rubric) -> list[tuple[int, float]]:
     """(level, lowest rate) from the top down; without declared bands the default curve, interpolated to the scale."""
     if rubric.bands:
         return sorted(rubric.bands.items(), reverse=True)
@@ -60,7 +60,7 @@ def _cuts(rubric: Rubric) -> list[tuple[int, float]]:
 
 def band(rubric: Rubric, rate: float) -> int:
     """The highest level whose band the rate (0..1) reaches, else the lowest level of the scale."""
-    return next((level for level, cut in _cuts(rubric) if rate >= cut - _EPSILON), rubric.scale.min)
+    return next((level for level, cut in cuts(rubric) if rate >= cut - _EPSILON), rubric.scale.min)
 
 
 def capped(rubric: Rubric, level: int, *caps: tuple[bool, int]) -> int:

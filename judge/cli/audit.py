@@ -9,6 +9,8 @@ import typer
 
 from judge.cli import common
 
+FURTHER = "More questions"
+
 
 def audit(
     run: Annotated[Path, typer.Argument(help="A run directory of judge score.")],
@@ -43,6 +45,36 @@ def audit(
     also: Annotated[
         list[Path] | None, typer.Option(help="Another run on the same cases whose scores are compared.")
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="An older run on the same labelled cases: has the judge changed?", rich_help_panel=FURTHER),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="Harmless shift of the mean, in marks (default 5% of the scale).", rich_help_panel=FURTHER),
+    ] = None,
+    looks: Annotated[
+        int, typer.Option(help="Comparisons planned in all; each spends its share.", rich_help_panel=FURTHER)
+    ] = 1,
+    panel: Annotated[
+        list[Path] | None,
+        typer.Option(help="Another judge's run on the same cases; joined into a panel.", rich_help_panel=FURTHER),
+    ] = None,
+    dawid_skene: Annotated[
+        bool,
+        typer.Option(
+            "--dawid-skene", help="Panel: latent labels, assuming independent errors.", rich_help_panel=FURTHER
+        ),
+    ] = False,
+    fit_bands: Annotated[
+        bool,
+        typer.Option(
+            "--fit-bands", help="Fit the bands to 100 labels or more; writes a rubric.", rich_help_panel=FURTHER
+        ),
+    ] = False,
+    rubrics_dir: Annotated[
+        Path | None, typer.Option(help="Where --fit-bands writes the rubric.", rich_help_panel=FURTHER)
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: RUN/audit.")] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Keep the result as a calibration that judge score looks up.")
@@ -56,10 +88,13 @@ def audit(
     Example: judge audit runs/cases-local labels.csv --label-design random --threshold kappa=.6
     """
     from judge.audits import audit as audit_run
+    from judge.errors import UsageError
     from judge.gates import parse_thresholds
     from judge.report import audit as audit_page
     from judge.report.page import show
 
+    if fit_bands and rubrics_dir is None:
+        raise UsageError("--fit-bands writes a rubric file: say where with --rubrics-dir FOLDER")
     found = audit_run(
         run,
         labels,
@@ -71,6 +106,12 @@ def audit(
         out=out,
         save=save,
         calibration=calibration,
+        against=against,
+        margin=margin,
+        looks=looks,
+        panel=panel or (),
+        dawid_skene=dawid_skene,
+        fit_bands=rubrics_dir if fit_bands else None,
         seed=seed,
     )
     common.say(found.notes)

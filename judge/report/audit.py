@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.display import in_words
+from judge.report import stability
 from judge.report.page import Section, brief, estimated, figure, markdown
 from judge.verdicts import headline_weights
 
@@ -64,6 +65,7 @@ def sections(audit: Mapping[str, Any]) -> list[Section]:
         *_groups(audit),
         *_rivals(audit),
         _corrected(audit),
+        *stability.sections(audit),
         *_review(audit),
     ]
 

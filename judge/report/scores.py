@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from calibration.display import in_words
 from judge.report.page import Section, brief, counted, estimated, figure, markdown
 from judge.runs import manifest, rows
 
@@ -81,6 +82,10 @@ def _rubric(name: str, found: Mapping[str, Any]) -> Section:
         repeats = found["repeats"]
         flips = estimated(repeats["flip_rate"], percent=True)
         notes.append(f"{repeats['k']} repeats: spread {repeats['mean_sd']:.2f}, verdict flips in {flips} of cases")
+        needed = repeats["repeats_needed"]
+        enough = "" if needed is None else f"; {needed} repeats to average for 0.95"
+        notes.append(f"reliability of one run (ICC): {estimated(repeats['icc'])}{enough}")
+        notes += [f"note: {in_words(warning)}" for warning in repeats["warnings"]]
     return Section(name, notes=notes)
 
 
