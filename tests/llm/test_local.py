@@ -212,11 +212,14 @@ def test_one_token_carries_the_probability_that_the_passage_says_it(model: str) 
 
 
 @pytest.mark.slow
-def test_the_same_call_twice_gives_the_same_bytes_and_reads_the_prefix_from_the_cache(model: str) -> None:
-    quick(model, "It has two railway tracks.")
-    second, third = (quick(model, "It has two railway tracks.") for _ in range(2))
-    assert p_yes(second) == p_yes(third)
-    assert third.usage.prompt_tokens_details.cached_tokens > 50
+def test_a_score_does_not_depend_on_the_calls_before_it_though_the_shared_prefix_is_reused(model: str) -> None:
+    quick(model, "word")
+    first = quick(model, "It has two railway tracks.")
+    repeated = quick(model, "It has two railway tracks.")
+    quick(model, "The bridge was opened in 1931 and is 600 metres long.")
+    after_another = quick(model, "It has two railway tracks.")
+    assert p_yes(first) == p_yes(repeated) == p_yes(after_another)
+    assert after_another.usage.prompt_tokens_details.cached_tokens > 40
 
 
 @pytest.mark.slow
