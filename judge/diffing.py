@@ -59,7 +59,7 @@ def diff_runs(
     questions = _questions(a, b)
     known = {name: Rubric.model_validate(made["a"]["rubrics"][name]) for name in chosen}
     found = {name: _rubric(a, b, known[name], questions, seed) for name in chosen}
-    _adjust(found)
+    adjust(found)
     return {
         "a": str(a),
         "b": str(b),
@@ -174,7 +174,8 @@ def _plain(values: Mapping[str, float], both: Sequence[str]) -> float | None:
     return fmean(float(values[case]) for case in both) if both else None
 
 
-def _adjust(found: Mapping[str, dict[str, Any]]) -> None:
+def adjust(found: Mapping[str, dict[str, Any]]) -> None:
+    """Fills `p_holm` of every rubric that has a sign-flip p."""
     tested = [name for name, one in found.items() if one["p_sign_flip"] is not None]
     adjusted = holm([found[name]["p_sign_flip"] for name in tested])
     for name, p in zip(tested, adjusted, strict=True):

@@ -129,12 +129,16 @@ def _one_file(part: Path, selection: Selection) -> Index:
     known = ", ".join(index) or "none"
     if nameless and not index:
         raise UsageError("one case file without `system` fields: give two files, or name the system of every row")
-    wanted = selection.systems or tuple(index)
+    if nameless:
+        raise InputError(
+            f"{len(nameless)} rows have no `system` although others do: name it, or take them out", [*nameless]
+        )
+    wanted = tuple(dict.fromkeys(selection.systems or index))
     absent = [name for name in wanted if name not in index]
     if absent:
         raise UsageError(f"--systems {absent[0]!r}: no such system in the file (it has: {known})")
     if len(wanted) < 2:
-        raise UsageError(f"only one system to compare ({known}): two are needed")
+        raise UsageError(f"only one system to compare ({wanted[0]}; the file has {known}): two are needed")
     return {name: index[name] for name in wanted}
 
 

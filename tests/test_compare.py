@@ -137,6 +137,14 @@ def test_an_error_in_one_order_makes_the_pair_incomplete_never_a_tie(compare, pr
     assert healed.summary["incomplete"] == 0
 
 
+@pytest.mark.parametrize("said", ["Both", "neither", "A", "first."])
+def test_a_verdict_that_is_none_of_the_four_makes_the_pair_incomplete(compare, provider, said):
+    provider.script(verdict(verdict=said))
+    failed = compare(answers("old", 1), answers("new", 1))
+    assert failed.summary["reasons"] == {"unparsable": 1}
+    assert (failed.summary["incomplete"], failed.summary["ties"]) == (1, 0)
+
+
 def test_a_judge_that_cannot_judge_is_not_asked_again(compare, provider):
     provider.script(verdict(verdict="tie", cannot_judge="The passage is in a language that I do not read."))
     first = compare(answers("old", 2), answers("new", 2))

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from calibration.pairwise import summarize
 from judge.cases import Case
 from judge.errors import InputError, UsageError
 from judge.joining import Selection, drawn, join, paired, pairs_of
+from judge.pairlines import Record, outcomes_of, verdicts
 from judge.pairwise import Call, combine, mapped, mean_p_a, same_text
 from judge.preferences import preferences_of_cases, read_preferences
 
@@ -68,6 +70,41 @@ def test_answers_that_differ_in_white_space_or_composition_are_the_same():
     assert not same_text("It closes at 5", "It closes at 6")
 
 
+def vector(name: str) -> dict[str, Any]:
+    vectors = json.loads((Path(__file__).parent / "data" / "calibration" / "vectors.json").read_text())["vectors"]
+    return next(one for one in vectors if one["name"] == name)
+
+
+def record(n: int, *winners: str, outcome: str | None = None) -> Record:
+    calls = [{"winner": winner} for winner in winners]
+    outcome = outcome or combine([call(first, winner) for first, winner in zip("ab", winners, strict=True)])[0]
+    return Record("p", "q", f"c{n}", f"c{n}", [], 0, [{"calls": calls, "outcome": outcome, "reason": None}])
+
+
+def test_lines_of_a_run_give_the_position_measures_of_the_vector():
+    # displayed choices: A first, B second, C tie; system 1 is first in order 1 and second in order 2
+    known = vector("position_swap_20")
+    one, two = {"A": "a", "B": "b", "C": "tie"}, {"A": "b", "B": "a", "C": "tie"}
+    records = [record(n, one[said[0]], two[said[1]]) for n, said in enumerate(known["inputs"]["choice_pairs"])]
+    summary, want = summarize(verdicts(records)), known["expected"]
+    assert (summary.a_wins, summary.b_wins) == (want["system1_strict"]["win"], want["system1_strict"]["loss"])
+    assert summary.win_rate_a.value == pytest.approx(want["win_rate_ties_half_strict"])
+    assert summary.position_consistency.value == pytest.approx(want["position_consistency"])
+    assert summary.position_consistency.ci_low == pytest.approx(want["consistency_wilson"][0])
+    assert summary.preference_fairness.value == pytest.approx(want["preference_fairness_shi"])
+    assert summary.first_preference.value == pytest.approx(want["first_position_rate_decisive"])
+
+
+def test_a_pair_over_its_repeats_is_what_most_complete_ones_say():
+    said = record(0, "a", "a")
+    for more in (record(0, "b", "b"), record(0, "a", "a"), record(0, "b", "error", outcome="incomplete")):
+        said.lines += more.lines
+    assert outcomes_of([said]) == ["a"]
+    said.lines += record(0, "b", "b").lines
+    assert outcomes_of([said]) == ["tie"]
+    assert outcomes_of([record(1, "a", "error", outcome="incomplete")]) == ["incomplete"]
+
+
 def cases(system: str | None, answers: dict[str, str], **more: Any) -> list[dict[str, Any]]:
     named = {} if system is None else {"system": system}
     return [{"id": i, "question": f"What of {i}?", "answer": text, **named, **more} for i, text in answers.items()]
@@ -119,6 +156,8 @@ def test_the_system_field_names_a_file_before_its_stem_and_equal_names_are_refus
         (cases("p", {"x": "1"}) + cases("q", {"x": "2"}) + cases("r", {"x": "3"}), {}, "--all-pairs"),
         (cases("p", {"x": "1"}) + cases("q", {"x": "2"}), {"systems": ("p", "z")}, "no such system"),
         (cases("p", {"x": "1"}), {}, "only one system"),
+        (cases("p", {"x": "1"}) + cases("q", {"x": "2"}), {"systems": ("p", "p")}, "only one system"),
+        (cases("p", {"x": "1"}) + cases("q", {"x": "2"}) + cases(None, {"y": "3"}), {}, "1 rows have no `system`"),
         (cases(None, {"x": "1"}), {}, "without `system`"),
         (cases("p", {"x": "1"}) + cases("q", {"x": "2"}), {"baseline": "z"}, "no such system"),
         (cases("p", {"x": "1"}) + cases("q", {"x": "2"}), {"pairs": 0}, "must be 1 or more"),
@@ -155,7 +194,7 @@ def test_a_baseline_meets_every_other_system_and_all_pairs_meet_all(tmp_path):
 
 def test_sampled_pairs_are_seeded_and_spread_over_systems_and_questions():
     pairs = [("p", "q"), ("p", "r"), ("q", "r")]
-    ids = dict.fromkeys(pairs, [f"c{n}" for n in range(30)])
+    ids = {pair: [f"c{n}" for n in range(30)] for pair in pairs}
     chosen = drawn(pairs, ids, 30, seed=1)
     assert [len(chosen[pair]) for pair in pairs] == [10, 10, 10]
     assert set(Counter(case for found in chosen.values() for case in found).values()) == {1}

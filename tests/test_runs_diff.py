@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 import rubrics
-from judge.diffing import diff_runs, sections
+from judge.diffing import adjust, diff_runs, sections
 from judge.errors import UsageError
 
 CONFORMANCE = Path(__file__).parent / "data" / "calibration" / "vectors.json"
@@ -90,6 +90,14 @@ def test_holm_counts_every_rubric_that_was_compared(tmp_path):
     assert found["r"]["p_sign_flip"] == pytest.approx(0.03125)
     assert found["r"]["p_holm"] == pytest.approx(0.0625)
     assert diff_runs(one, two, ["r"])["rubrics"]["r"]["p_holm"] == pytest.approx(0.03125)
+
+
+def test_holm_over_ten_rubrics_matches_the_vector():
+    known = vector("multiple_testing_10")
+    found = {f"r{n}": {"p_sign_flip": p, "p_holm": None} for n, p in enumerate(known["inputs"]["p"])}
+    found["unscored"] = {"p_sign_flip": None, "p_holm": None}
+    adjust(found)
+    assert [one["p_holm"] for one in found.values()] == [*map(pytest.approx, known["expected"]["holm"]), None]
 
 
 def test_cases_that_one_side_lacks_are_named_and_unscored_ones_counted(tmp_path):
