@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,14 +40,18 @@ def find(cases: Sequence[Case], threshold: Threshold, evidence: str, options: Ma
     cut = {name: _given(case, rankings[name]) for name, case in labelled.items()}
     wanted = {name: labels[name] for name in labelled}
     given, reason = _measure(cut, wanted, options)
+    known = _values(given) if given else {}
     readings = {}
     for case in cases:
         if case.id not in labelled:
             what = "relevant" if case.id not in labels else "contexts or retrieved"
             readings[case.id] = missing(f"the case has no `{what}`")
             continue
-        result, why = (given, None) if given else _measure({case.id: cut[case.id]}, {case.id: wanted[case.id]}, options)
-        readings[case.id] = _read(case, result, why, threshold, case.evidence or evidence)
+        values, why = known, None
+        if given is None:
+            alone, why = _measure({case.id: cut[case.id]}, {case.id: wanted[case.id]}, options)
+            values = _values(alone) if alone else {}
+        readings[case.id] = _read(case, values, why, threshold, case.evidence or evidence)
     ranked, _ = _measure({name: rankings[name] for name in labelled}, wanted, options)
     return Found(readings, given, ranked, reason)
 
@@ -78,11 +83,27 @@ def longest(result: RetrievalResult) -> int:
     return int(max(1, result.matched.lengths.max(initial=1)))
 
 
-def _read(case: Case, result: RetrievalResult | None, why: str | None, threshold: Threshold, evidence: str) -> Reading:
-    if result is None:
-        return missing(why or "the labels cannot be matched")
+def by_query(result: RetrievalResult, name: str) -> dict[str, float | None]:
+    """A measure of every query; None where it is undefined."""
+    pairs = zip(result.matched.queries, result.values(name).tolist(), strict=True)
+    return {query: None if math.isnan(value) else value for query, value in pairs}
+
+
+def _values(result: RetrievalResult) -> dict[str, dict[str, float | None]]:
+    return {name: by_query(result, f"{name}@{longest(result)}") for name in ("recall", "hit_rate")}
+
+
+def _read(
+    case: Case,
+    values: Mapping[str, Mapping[str, float | None]],
+    why: str | None,
+    threshold: Threshold,
+    evidence: str,
+) -> Reading:
+    if why is not None:
+        return missing(why)
     name = "recall" if evidence == "all" else "hit_rate"
-    value = result.per_query[case.id][f"{name}@{longest(result)}"]
+    value = values[name][case.id]
     if value is None:
         return missing("`relevant` names nothing relevant")
     n = len(case.contexts if case.contexts is not None else case.retrieved or ())

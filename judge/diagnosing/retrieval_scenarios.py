@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from calibration.estimate import Estimate
-from judge.diagnosing.found import FIRST_RANKS, longest
+from judge.diagnosing.found import FIRST_RANKS, by_query, longest
 from judge.diagnosing.scenario import Diagnosed, Scenario
 from judge.diagnosing.verdicts import Condition, average, share
 from judge.retrieval import RetrievalResult
@@ -26,7 +26,8 @@ def needless_context(run: Diagnosed) -> Scenario:
         return Scenario("S1", title, "retrieval", (), following, base="labelled cases", notes=[reason])
     k = longest(result)
     names, clusters = _answerable(run, result)
-    recalls = [_recall(run).get(name) for name in names]
+    recall = {case.case.id: case.inputs["recall"].value for case in run.cases}
+    recalls = [recall[name] for name in names]
     noise = [None if value is None else 1 - value for value in _column(result, f"precision@{k}", names)]
     precision = _mean([None if value is None else 1 - value for value in noise])
     ceiling, best = _ceiling(result), k_sweep(result).best_k or k
@@ -82,13 +83,9 @@ def _answerable(run: Diagnosed, result: RetrievalResult) -> tuple[list[str], lis
     return names, [run.clusters[name] for name in names]
 
 
-def _recall(run: Diagnosed) -> dict[str, float | None]:
-    return {case.case.id: case.inputs["recall"].value for case in run.cases}
-
-
 def _column(result: RetrievalResult, name: str, queries: list[str]) -> list[float | None]:
-    values = dict(zip(result.matched.queries, result.values(name).tolist(), strict=True))
-    return [None if np.isnan(values[query]) else values[query] for query in queries]
+    values = by_query(result, name)
+    return [values[query] for query in queries]
 
 
 def _ceiling(result: RetrievalResult) -> float | None:
