@@ -108,7 +108,13 @@ async def score_async(
 
 async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Watcher | None = None) -> Result:
     """Resolves names, reads the cases, judges what is missing, writes summary and page."""
-    resolved = resolve(options)
+    return await score_resolved(cases, options, resolve(options), stop=stop, watcher=watcher)
+
+
+async def score_resolved(
+    cases: Any, options: Options, resolved: Resolved, *, stop: Stop, watcher: Watcher | None = None
+) -> Result:
+    """`score_options` with judge, mode and rubrics at hand."""
     out = options.out or Path(tempfile.mkdtemp(prefix="judge-run-"))
     watcher = watcher or Nobody()
     with Run(out) as archive:
@@ -135,7 +141,11 @@ async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Wa
 
 def forecast_options(cases: Any, options: Options) -> Forecast:
     """What `score` would send, without sending anything; the run directory is left as it is."""
-    resolved = resolve(options)
+    return forecast_resolved(cases, options, resolve(options))
+
+
+def forecast_resolved(cases: Any, options: Options, resolved: Resolved) -> Forecast:
+    """`forecast_options` with judge, mode and rubrics at hand."""
     with tempfile.TemporaryDirectory(prefix="judge-dry-") as scratch:
         copy = Path(scratch) / "cases.jsonl"
         take_cases(cases, options, copy)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from judge.cli import common
 
 FURTHER = "More questions"
+PROBING = "Bias probes"
 
 
 def audit(
@@ -75,6 +76,24 @@ def audit(
     rubrics_dir: Annotated[
         Path | None, typer.Option(help="Where --fit-bands writes the rubric.", rich_help_panel=FURTHER)
     ] = None,
+    probe: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--probe",
+            help="Edit cases of the run and judge them again: verbosity, formatting, authority, fake_citation, "
+            "assertiveness, passage_order, number_damage, negation, name_swap, prompt_wording, or all. Costs calls.",
+            rich_help_panel=PROBING,
+        ),
+    ] = None,
+    probe_n: Annotated[int, typer.Option(help="Cases per probe.", rich_help_panel=PROBING)] = 80,
+    dry_run: common.DryRun = False,
+    config: common.Config = None,
+    api_base: common.ApiBase = None,
+    concurrency: common.Concurrency = None,
+    timeout: common.Timeout = None,
+    max_cost: common.MaxCost = None,
+    cache: common.Cache = None,
+    no_cache: common.NoCache = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: RUN/audit.")] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Keep the result as a calibration that judge score looks up.")
@@ -93,6 +112,13 @@ def audit(
     from judge.report import audit as audit_page
     from judge.report.page import show
 
+    if probe:
+        calls = {"config": config, "api_base": api_base, "concurrency": concurrency, "timeout": timeout,
+                 "max_cost": max_cost, "cache": False if no_cache else cache}  # fmt: skip
+        _probe(run, common.listed(probe), common.listed(rubrics), probe_n, seed, dry_run, json, calls)
+        return
+    if dry_run:
+        raise UsageError("--dry-run: an audit sends nothing; it is for --probe")
     if fit_bands and rubrics_dir is None:
         raise UsageError("--fit-bands writes a rubric file: say where with --rubrics-dir FOLDER")
     found = audit_run(
@@ -123,6 +149,34 @@ def audit(
     for audited in found.rubrics.values():
         show(audit_page.sections(audited), common.console())
     print(f"written to {found.out}: audit.md, one JSON and one review sheet per rubric")
+
+
+def _probe(
+    run: Path, names: list[str], rubrics: list[str], n: int, seed: int, dry_run: bool, json: bool, calls: dict[str, Any]
+) -> None:
+    from judge.api import Options
+    from judge.background import Stop
+    from judge.cli.score import show_forecast
+    from judge.probing import forecast_probes, probe
+    from judge.report import probes as page
+    from judge.report.page import show
+    from judge.report.progress import Progress
+
+    if dry_run:
+        forecast = forecast_probes(run, names, rubrics=rubrics, n=n, seed=seed, **calls)
+        show_forecast(forecast, Options(rubrics=names), json)
+        return
+    stop = Stop()
+    with Progress(json) as progress:
+        probed = probe(run, names, rubrics=rubrics, n=n, seed=seed, watcher=progress, stop=stop, **calls)
+    common.say(probed.notes)
+    if stop.why is not None:
+        raise typer.Exit(130 if stop.why == "interrupted" else 3)
+    if json:
+        common.emit_json(probed.found)
+        return
+    show(page.sections(probed.found), common.console())
+    print(f"written to {probed.out}: probes.md, probes.json, one run per probe under probes/")
 
 
 def sheet(
