@@ -82,7 +82,7 @@ def _cautions(found: Mapping[str, Any], verdict: str) -> list[str]:
     if found["mode"] == "quick":
         agree = found["position_consistency"]["value"]
         shown = "" if agree is None or first is None else (
-            f" it picks the first answer in {first:.0%} of its calls and names the same winner in both orders in only "
+            f" it picks the first answer in {first:.0%} of its calls and names the same winner in both orders in "
             f"{agree:.0%} of the pairs;"
         )  # fmt: skip
         said.append(f"Calibrate first: this is a quick judge, decided by mean probability over both orders;{shown} "
