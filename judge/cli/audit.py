@@ -113,6 +113,8 @@ def audit(
     from judge.report.page import show
 
     if probe:
+        if labels is not None:
+            raise UsageError("--probe takes no labels: it asks the judge again; audit with labels in a second command")
         calls = {"config": config, "api_base": api_base, "concurrency": concurrency, "timeout": timeout,
                  "max_cost": max_cost, "cache": False if no_cache else cache}  # fmt: skip
         _probe(run, common.listed(probe), common.listed(rubrics), probe_n, seed, dry_run, json, calls)

@@ -35,8 +35,10 @@ class Progress:
                 print(line, file=sys.stderr)
 
     def start(self, total: int) -> None:
-        self.total = total
+        self.total, self.done, self.kept, self.errors = total, 0, 0, 0
         self.started = self.said = time.monotonic()
+        if self.bar is not None:
+            self.bar.stop()
         if self.quiet or not sys.stderr.isatty():
             return
         from rich.console import Console

@@ -49,7 +49,7 @@ def _panel(found: Mapping[str, Any], audit: Mapping[str, Any]) -> Section:
     rows.append(["majority (mean for the lean)", estimated(found["majority_kappa"]), estimated(found["mean_bias"])])
     notes = [
         f"all say the same in {estimated(found['unanimous'], percent=True)} of cases; {found['ties']} ties have no "
-        "majority and are left out of its kappa",
+        "majority and are left out of its kappa, which flatters it",
         f"correlation of their errors {estimated(found['error_correlation'])}: {len(found['judges'])} judges are worth "
         f"{figure(found['effective_judges'], 1)} with independent errors",
     ]
