@@ -97,7 +97,7 @@ def test_the_command_shows_the_page_and_dry_run_sends_nothing(scored, provider, 
     assert shown.exit_code == 0
     assert "not swayed" in shown.stdout or "cannot be told" in shown.stdout
     labelled = CliRunner().invoke(app, ["audit", str(scored), "labels.csv", "--probe", "formatting"])
-    assert "takes no labels file" in str(labelled.exception)
+    assert "takes no labels" in str(labelled.exception)
 
 
 def lines(rubric, scores, **more):
