@@ -90,7 +90,8 @@ def recalibrate(
     Labels are a random sample; `unlabelled` are the judge's scores of the other items. Questions (`clusters`) stay
     within one of 5 folds, or `folds` are given. The residual term is never left out: a curve that is fitted and
     evaluated on the same labels covers far less than it says. Variance: that of both means, and the delete-one-fold
-    jackknife of the curve; t with (units - 1) df. From 30 labels. A level with fewer than 5 labels is said.
+    jackknife of the estimate over curves (an error of the curve nearly cancels in it); t with (units - 1) df. From 30
+    labels. A level with fewer than 5 labels is said.
     Landesberg et al. 2025 (causal judge evaluation), augmented estimate; isotonic: Barlow et al. 1972.
     """
     f, y = _paired(judged, labels)
@@ -107,7 +108,7 @@ def recalibrate(
     for k in np.unique(fold):
         without = isotonic(f[fold != k], y[fold != k])
         predicted[fold == k] = without(f[fold == k])
-        per_fold.append(float(without(everything).mean()))
+        per_fold.append(float(without(everything).mean() - without(f).mean()))
     residual = mean(y - predicted, clusters=None if clusters is None else codes)
     scores = curve(everything)
     warnings = _thin_levels(curve)

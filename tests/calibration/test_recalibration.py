@@ -101,5 +101,6 @@ def test_out_of_fold_intervals_cover_and_the_plug_in_without_residual_does_not(s
         held += found.corrected.ci_low <= levels @ p <= found.corrected.ci_high
         scores = found.curve(judge)
         plug_in += abs(scores.mean() - levels @ p) <= 1.96 * scores.std() / len(scores) ** 0.5
-    assert held >= 0.92 * 300
+    # nor is the interval needlessly wide: the error of the curve counts once
+    assert 0.92 * 300 <= held <= 0.985 * 300
     assert plug_in < 0.8 * 300
