@@ -130,9 +130,10 @@ async def score_resolved(
             summary = await score_run(archive, job, client, n_cases=data.n, stop=stop, watcher=watcher)
         finally:
             fresh.unlink(missing_ok=True)
-            closing = [*client.warnings, *await client.aclose()]
+            freed = await client.aclose()
+    closing = list(client.warnings)
     closing += calibrations.note(summary, archive.manifest["judge"], options.calibration)
-    watcher.say(closing)
+    watcher.say([*closing, *freed])
     summary["warnings"] = [*resolved.notes, *closing]
     write_json(out / "summary.json", summary)
     scores.write(out, summary)

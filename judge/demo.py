@@ -36,7 +36,7 @@ def sections(run: Path) -> list[Section]:
     """The page after the scores: case by case beside the lexical twin, the weakest, one failure, what was measured."""
     lines = {(row["case_id"], row["rubric"]): row for row in rows(run)}
     pass_at = {name: rubric.scale.pass_at for name, rubric in rubrics_of(run).items()}
-    return [_table(lines, pass_at), _weakest(lines), _failure(lines), _measured()]
+    return [_table(lines, pass_at), _weakest(lines), _failure(lines, pass_at), _measured()]
 
 
 def audit_sections(audits: Mapping[str, Mapping[str, Any]]) -> list[Section]:
@@ -88,17 +88,18 @@ def _weakest(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
     return Section(f"Weakest case: {case['id']}", notes=[*notes, *([f"the authors: {reason}"] if reason else [])])
 
 
-def _failure(lines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Section:
+def _failure(lines: Mapping[tuple[str, str], Mapping[str, Any]], pass_at: Mapping[str, int]) -> Section:
     case = next(case for case in demo_cases() if case["id"] == FAILURE)
-    row = lines.get((FAILURE, RUBRICS[0]))
-    said = "was not scored" if row is None or row["status"] != "scored" else f"gives it {row['normalized']:.2f}"
-    verdict = "and passes it" if row is not None and row["passed"] else "and fails it this time"
-    notes = [
-        f"passage: {brief(case['contexts'][0]['text'], 220)}",
-        f"answer: {brief(case['answer'], 160)}",
-        f"the two colours are swapped, so the right mark is 1; the judge {said} {verdict}",
-        "chosen on purpose among ten alterations: small judges miss swapped words. Read the passages where it matters",
-    ]
+    notes = [f"passage: {brief(case['contexts'][0]['text'], 220)}", f"answer: {brief(case['answer'], 160)}"]
+    for name in RUBRICS[:3]:
+        row, mark = lines.get((FAILURE, name)), case["labels"][name]["author"]
+        if row is None or row["status"] != "scored":
+            notes.append(f"{name}: not scored")
+        elif row["passed"] and mark < pass_at[name]:
+            notes.append(f"{name}: the judge passes it with {row['normalized']:.2f}; the right mark is {mark}")
+        else:
+            notes.append(f"{name}: the judge fails it with {row['normalized']:.2f}, rightly")
+    notes.append("the colours are swapped; chosen on purpose among ten alterations, since small judges miss such swaps")
     return Section(f"A failure of this judge: {FAILURE}", notes=notes)
 
 

@@ -58,7 +58,8 @@ def precheck(rubric: Rubric, item: Item, mode: Literal["full", "quick"]) -> Outc
     In this order: inputs that are missing (not_applicable); an answer that is empty or degenerate (undefined, or the
     lowest score where a reference or nuggets say what was wanted; refusal_correctness has a row for it); passages that
     are blank, nuggets that are none (undefined); an answer that equals a short reference (top score). A missing
-    `answerable` is never an error. Comparisons are not prechecked here.
+    `answerable` is never an error. In quick mode, where no reply can say so, phrases decide that an answer declines and
+    says nothing else. Comparisons are not prechecked here.
     """
     if rubric.mode == "pairwise":
         return None
@@ -143,6 +144,9 @@ def _nothing_to_judge(rubric: Rubric, item: Item, mode: str) -> Draft | None:
             return _undefined("no_nuggets")
         if not item.nuggets and not has_reference(item) and not has_passages(item):
             return _undefined("no_contexts")
+    asked_by_phrase = mode == "quick" and rubric.mode in ("claims", "sentences") and rubric.on_refusal == "undefined"
+    if asked_by_phrase and refusal_hint(item.answer or "") == "refused":
+        return _undefined("refusal")
     if rubric.mode == "citations" and not parse(item.answer or "", item.contexts or ()):
         if not rubric.citations_required:
             return _undefined("no_citations")
