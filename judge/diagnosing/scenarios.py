@@ -70,6 +70,11 @@ def _judged(
     doubtful = [run.trusts[other] for other in selected_by if not run.trusts[other].calibrated]
     notes = [found.reason] if found.reason else [f"corrected by the audit of {run.trusts[name].rubric}"]
     notes += [f"selected by {trust.said}" for trust in doubtful]
+    unsure = sum(case.side(name) == "uncertain" for case in base)
+    if unsure:
+        known, bad = sum(outcome is not None for outcome in outcomes), sum(map(bool, outcomes))
+        low, high = bad / (known + unsure), (bad + unsure) / (known + unsure)
+        notes.append(f"{unsure} uncertain ones left out: with them between {100 * low:.0f}% and {100 * high:.0f}%")
     condition = Condition(
         what=what, estimate=found.estimate, threshold=limit.value, trusted=found.trusted and not doubtful,
         naive=found.naive,

@@ -203,3 +203,16 @@ def test_a_saved_calibration_with_error_rates_corrects_a_later_run(tmp_path: Pat
     rest = dict.fromkeys(calibrations.KEPT) | bound_audit(run, "faithfulness")
     (folder / "faithfulness-x.json").write_text(json.dumps(rest))
     assert verdicts(diagnose_run(run, Options(calibration=folder)))["S2"] == "established"
+
+
+def test_uncertain_cases_left_out_of_a_share_are_counted_and_bound_it(tmp_path: Path) -> None:
+    # 15 of 20 known are unsupported; 12 more differ between repeats: from 15/32 to 27/32.
+    plants = [{"support_rate": 0.0}] * 15 + [{}] * 5 + [{"name": f"u{n}"} for n in range(12)]
+    run = write_run(tmp_path / "run", plants)
+    lines = [json.loads(line) for line in (run / "judgments.jsonl").read_text().splitlines()]
+    again = [{**row, "repeat": 1, "details": {"support_rate": 0.0}} for row in lines
+             if row["case_id"].startswith("u") and row["rubric"] == "faithfulness"]  # fmt: skip
+    (run / "judgments.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines + again))
+    found = next(s for s in diagnose_run(run)["scenarios"] if s["id"] == "S2")
+    assert (found["conditions"][0]["estimate"]["n"], found["conditions"][0]["estimate"]["value"]) == (20, 0.75)
+    assert "12 uncertain ones left out: with them between 47% and 84%" in found["notes"]
