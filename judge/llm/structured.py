@@ -47,7 +47,7 @@ def answer_model(output: type[BaseModel]) -> Any:
     class Answer(instructor().OpenAISchema):  # type: ignore[misc]
         @classmethod
         def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-            return schema
+            return dict(schema)  # instructor writes a description into it in tools mode
 
         @classmethod
         def model_validate_json(cls, json_data: Any, **kwargs: Any) -> Any:

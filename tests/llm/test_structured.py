@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from judge.llm.structured import answer_model, can_be_strict, sent_schema, sole_object, validated
+from judge.llm.structured import answer_model, can_be_strict, schema_hash, sent_schema, sole_object, validated
 from tests.llm.conftest import GOOD, Verdict
 
 OBJECT = '{"level": 4}'
@@ -111,3 +111,13 @@ def test_the_sent_schema_keeps_descriptions_and_a_field_called_title_but_no_defa
 def test_only_a_schema_without_free_keys_can_be_enforced_strictly() -> None:
     assert can_be_strict(Whole)
     assert not can_be_strict(Free)
+
+
+def test_the_name_of_a_request_does_not_depend_on_what_instructor_did_to_the_schema_before() -> None:
+    class Mark(BaseModel):
+        level: int
+
+    before = schema_hash(Mark)
+    answer_model(Mark).openai_schema  # noqa: B018 - what tools mode reads; it writes a description
+    answer_model(Mark).model_json_schema()["description"] = "something"
+    assert schema_hash(Mark) == before
