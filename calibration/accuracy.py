@@ -53,9 +53,7 @@ def cell_share(
     return Estimate(**known, se=se, ci_low=low, ci_high=high)
 
 
-def cell_mean(
-    data: PairTables, values: npt.ArrayLike, bounds: tuple[float, float], *, level: float = 0.95
-) -> Estimate:
+def cell_mean(data: PairTables, values: npt.ArrayLike, bounds: tuple[float, float], *, level: float = 0.95) -> Estimate:
     """The mean over label pairs of a value that depends on the cell (K x K), with a t interval.
 
     `bounds` are the ends of what the value can be: they carry the interval when every pair has the same value. With

@@ -209,9 +209,7 @@ def _ordered_statistics(data: PairTables, scale: Scale, options: dict[str, Any])
     }
 
 
-def _alphas(
-    ratings: Ratings, raters: Sequence[str], data: PairTables, options: dict[str, Any]
-) -> dict[str, Estimate]:
+def _alphas(ratings: Ratings, raters: Sequence[str], data: PairTables, options: dict[str, Any]) -> dict[str, Estimate]:
     """Alpha of all raters together; two raters without clusters are taken from their table."""
     scale, values = ratings.scale, ratings.scale.values
     metrics: tuple[Metric, ...] = ("nominal", "ordinal", "interval") if scale.ordered else ("nominal",)

@@ -112,9 +112,7 @@ def fit_bands(
     )  # fmt: skip
 
 
-def levels_of(
-    rates: FloatArray, bands: Mapping[int, float], levels: Sequence[int]
-) -> npt.NDArray[np.int64]:
+def levels_of(rates: FloatArray, bands: Mapping[int, float], levels: Sequence[int]) -> npt.NDArray[np.int64]:
     """The highest level whose band each rate reaches, else the lowest level."""
     ordered = sorted(bands)
     reached = np.array([[rate >= bands[level] - 1e-9 for level in ordered] for rate in rates]).sum(axis=1)

@@ -71,6 +71,4 @@ def human_ceiling(
     estimate = partial(
         summary_estimate, data=data, reason="single_class", level=level, seed=seed, replicates=replicates
     )
-    return HumanCeiling(
-        human_human=estimate(human_human), judge_human=estimate(judge_human), delta=estimate(delta)
-    )
+    return HumanCeiling(human_human=estimate(human_human), judge_human=estimate(judge_human), delta=estimate(delta))

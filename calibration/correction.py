@@ -175,9 +175,7 @@ def tuned_lambda(labels: FloatArray, judged: FloatArray, unlabelled: FloatArray)
     return float(np.clip(covariance / ((1 + len(labels) / len(unlabelled)) * spread), 0, 1))
 
 
-def ppi_se(
-    labels: FloatArray, judged: FloatArray, unlabelled: FloatArray, lam: float, *, ddof: int = 1
-) -> float:
+def ppi_se(labels: FloatArray, judged: FloatArray, unlabelled: FloatArray, lam: float, *, ddof: int = 1) -> float:
     """Standard error of lam mean(f~) + mean(Y - lam f)."""
     residual = (labels - lam * judged).var(ddof=ddof) / len(labels)
     return math.sqrt(residual + (lam**2 * unlabelled.var(ddof=ddof) / len(unlabelled) if lam else 0.0))

@@ -25,9 +25,7 @@ def stale_fields(artefact: Mapping[str, object], current: Mapping[str, object]) 
 
     Empty: the calibration holds. A field that either side lacks counts as different.
     """
-    return tuple(
-        name for name in BOUND_TO if artefact.get(name) is None or artefact.get(name) != current.get(name)
-    )
+    return tuple(name for name in BOUND_TO if artefact.get(name) is None or artefact.get(name) != current.get(name))
 
 
 def refuse_stale(artefact: Mapping[str, object], current: Mapping[str, object]) -> None:

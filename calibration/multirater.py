@@ -84,9 +84,7 @@ def krippendorff_alpha(
     return table_estimate(statistic, data, level=level, seed=seed, replicates=replicates)
 
 
-def fleiss_kappa(
-    counts: npt.ArrayLike, *, level: float = 0.95, seed: int = 0, replicates: int = 9999
-) -> Estimate:
+def fleiss_kappa(counts: npt.ArrayLike, *, level: float = 0.95, seed: int = 0, replicates: int = 9999) -> Estimate:
     """Fleiss' kappa from label counts (units, K), the same number of ratings in every unit. Fleiss 1971.
 
     Unequal numbers: undefined `unequal_raters` (alpha handles them). It is Scott's pi of the coincidence matrix.

@@ -269,4 +269,3 @@ def fisher_interval(value: float, z_se: float, level: float = 0.95) -> tuple[flo
     """tanh(atanh(value) +- z times `z_se`), for a correlation strictly between -1 and 1. Fisher 1921."""
     centre, half = math.atanh(value), normal_quantile(level) * z_se
     return math.tanh(centre - half), math.tanh(centre + half)
-

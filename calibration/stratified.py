@@ -130,9 +130,7 @@ def _combined(
     level: float,
     method: str,
 ) -> tuple[Estimate, dict[str, Estimate]]:
-    residuals = {
-        name: h.labels - (lams[name] if len(h.unlabelled) else 0.0) * h.judged for name, h in strata.items()
-    }
+    residuals = {name: h.labels - (lams[name] if len(h.unlabelled) else 0.0) * h.judged for name, h in strata.items()}
     spreads = {name: float(r.var(ddof=1)) if np.ptp(r) > 0 else 0.0 for name, r in residuals.items()}
     free = sum(len(residuals[name]) - 1 for name in strata if spreads[name])
     pooled = sum((len(r) - 1) * spreads[name] for name, r in residuals.items()) / free if free else 0.0

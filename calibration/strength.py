@@ -40,9 +40,7 @@ class Strengths:
     se_log_nu: float | None
 
 
-def bradley_terry(
-    wins: npt.ArrayLike, *, ties: npt.ArrayLike | None = None, reference: int = -1
-) -> Strengths | None:
+def bradley_terry(wins: npt.ArrayLike, *, ties: npt.ArrayLike | None = None, reference: int = -1) -> Strengths | None:
     """Log strengths from counts (row beats column), with Davidson's tie parameter when `ties` (symmetric) are given.
 
     P(i beats j) = pi_i / (pi_i + pi_j), ties proportional to nu sqrt(pi_i pi_j). Standard errors from the Fisher

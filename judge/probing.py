@@ -183,9 +183,7 @@ def findings(path: Path, arms: Sequence[Arm]) -> dict[str, Any]:
             assert expected is not None
             lines = {name: line for name, line in _lines(folder / arm.name, rubric.id).items() if name in inside}
             before, rerun = _lines(path, rubric.id), _lines(folder / NULL, rubric.id, repeat=1)
-            per_rubric[rubric.id] = measured(
-                rubric, expected, before, lines, rerun, questions if shared else None
-            )
+            per_rubric[rubric.id] = measured(rubric, expected, before, lines, rerun, questions if shared else None)
         found[arm.name] = {"why": PROBES[arm.name].why, "rubrics": per_rubric}
     return {"run": path.name, "probes": found}
 

@@ -20,7 +20,6 @@ QuoteResult = Literal["exact", "wrong_id", "near", "too_short", "failed"]
 Span = tuple[int, int]
 
 
-
 def words(text: str) -> frozenset[str]:
     """The words of a list written as one string."""
     return frozenset(text.split())
@@ -150,7 +149,7 @@ def points(reference: str) -> list[str]:
 
 # --- quotes ----------------------------------------------------------------------------------------------------------
 
-_QUOTES_AND_DASHES = str.maketrans({**dict.fromkeys("\"“”„‟«»‘’‚‛‹›′″「」『』`", "'"), **dict.fromkeys("‐‑‒–—―−", "-")})
+_QUOTES_AND_DASHES = str.maketrans({**dict.fromkeys('"“”„‟«»‘’‚‛‹›′″「」『』`', "'"), **dict.fromkeys("‐‑‒–—―−", "-")})
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\U000e0000-\U000e0fff]"

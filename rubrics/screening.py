@@ -121,6 +121,7 @@ def degenerate(answer: str | None) -> Literal["empty", "punctuation", "opener"] 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
 
+
 def _refuses(part: str) -> bool:
     lowered = part.casefold()
     return any(any(word in lowered for word in words) and pattern.search(part) for words, pattern in REFUSAL_PATTERNS)
@@ -152,6 +153,7 @@ def declines(answer: str) -> bool:
 
 
 # --- language --------------------------------------------------------------------------------------------------------
+
 
 def language(text: str) -> str | None:
     """The script, or for Latin letters the language, of a text when it is beyond doubt; else None.

@@ -107,8 +107,7 @@ def _said_by(claim: str, texts: Sequence[str]) -> bool:
     """Whether a text holds the claim's numbers and at least 40 % of its content words."""
     wanted, numerals = content_words(claim), answer_numerals(claim, (), ())
     return any(
-        (recall(wanted, content_words(text)) or 0.0) >= _LEAST_SHARED
-        and not unknown_numerals(numerals, [text])
+        (recall(wanted, content_words(text)) or 0.0) >= _LEAST_SHARED and not unknown_numerals(numerals, [text])
         for text in texts
     )
 

@@ -41,7 +41,11 @@ def test_a_new_version_that_scores_the_same_is_equivalent_and_one_that_is_kinder
     kinder = [min(5.0, score + 1) for score in old]
     found = judge.audit(scored_run(tmp_path / "kinder", kinder), labels, against=before, **FAST)
     drift = found.rubrics["plain"]["drift"]
-    assert (drift["verdict"], drift["difference"]["ci_low"] > 0, drift["p_shift"]["value"] > 0) == ("changed", True, True)
+    assert (drift["verdict"], drift["difference"]["ci_low"] > 0, drift["p_shift"]["value"] > 0) == (
+        "changed",
+        True,
+        True,
+    )
     page = markdown("Audit", sections(found.rubrics["plain"]))
     assert "Against before: changed" in page
     assert json.loads((tmp_path / "kinder" / "audit" / "plain.json").read_text())["drift"]["verdict"] == "changed"
@@ -98,7 +102,11 @@ def test_a_quick_judge_shows_whether_its_probabilities_hold(tmp_path):
     p = rng.random(120)
     run = write_run(tmp_path / "run", [case(n) for n in range(120)],
                     [quick_line(f"c{n}", rubric, float(v)) for n, v in enumerate(p)], [rubric], mode="quick")  # fmt: skip
-    labels = write_labels(tmp_path / "l.csv", [(f"c{n}", "ann", "pass" if rng.random() < v else "fail") for n, v in enumerate(p)], "faithfulness")
+    labels = write_labels(
+        tmp_path / "l.csv",
+        [(f"c{n}", "ann", "pass" if rng.random() < v else "fail") for n, v in enumerate(p)],
+        "faithfulness",
+    )
     found = judge.audit(run, labels, **FAST).rubrics["faithfulness"]
     assert found["confidence"]["ece"]["value"] < 2 * found["confidence"]["ece_if_calibrated"]
     assert "Do its probabilities hold?" in markdown("Audit", sections(found))
@@ -108,8 +116,13 @@ def banded_run(tmp_path, n=160):
     """Faithfulness by its own strict bands, and people to whom half of the claims is worth a 4."""
     rng, rubric = np.random.default_rng(5), bundled("faithfulness")
     rates = np.round(rng.random(n) * 8) / 8
-    scores = [next((level for level, cut in sorted(rubric.bands.items(), reverse=True) if rate >= cut), 1) for rate in rates]
-    lines = [line(f"c{i}", rubric, float(s), details={"support_rate": float(r)}) for i, (s, r) in enumerate(zip(scores, rates, strict=True))]
+    scores = [
+        next((level for level, cut in sorted(rubric.bands.items(), reverse=True) if rate >= cut), 1) for rate in rates
+    ]
+    lines = [
+        line(f"c{i}", rubric, float(s), details={"support_rate": float(r)})
+        for i, (s, r) in enumerate(zip(scores, rates, strict=True))
+    ]
     run = write_run(tmp_path / "run", [case(i) for i in range(n)], lines, [rubric])
     marks = np.clip(np.round(2 + 4 * rates + rng.normal(size=n) * 0.3), 1, 5)
     return run, write_labels(tmp_path / "l.csv", people(marks), "faithfulness")

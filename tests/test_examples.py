@@ -190,7 +190,12 @@ def test_both_systems_answer_the_same_questions_from_the_same_passages_with_diff
     baseline, improved = cases("baseline.jsonl"), cases("improved.jsonl")
     assert len(baseline) >= 14
     for old, new in zip(baseline, improved, strict=True):
-        assert (old.id, old.question, old.contexts, old.reference) == (new.id, new.question, new.contexts, new.reference)
+        assert (old.id, old.question, old.contexts, old.reference) == (
+            new.id,
+            new.question,
+            new.contexts,
+            new.reference,
+        )
         assert old.answer != new.answer, old.id
         assert (old.system, new.system) == ("baseline", "improved")
 

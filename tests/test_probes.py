@@ -25,7 +25,10 @@ def edited(name: str, one: Case) -> str | None:
     "name, expected",
     [
         ("verbosity", f"{ANSWER}\n\n{ANSWER}"),
-        ("formatting", "- **The** Alder ferry takes 40 minutes.\n- **It** is perhaps run by Orme Lines for Alder Council."),
+        (
+            "formatting",
+            "- **The** Alder ferry takes 40 minutes.\n- **It** is perhaps run by Orme Lines for Alder Council.",
+        ),
         ("authority", f"According to the national standards office, the{ANSWER[3:]}"),
         ("fake_citation", ANSWER[:-1] + " [d97]."),
         ("assertiveness", "The Alder ferry takes 40 minutes. It is run by Orme Lines for Alder Council."),

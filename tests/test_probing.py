@@ -18,7 +18,10 @@ from tests.test_score import MODEL, cases, rubric_dir
 
 def score(provider, tmp_path, n):
     """A run of n cases by `plain`; the fake judge reads its score from a mark in the answer."""
-    marked = [one | {"answer": f"Crossing {i} takes forty minutes. [[q={0.1 + i % 9 / 10}]]"} for i, one in enumerate(cases(n))]
+    marked = [
+        one | {"answer": f"Crossing {i} takes forty minutes. [[q={0.1 + i % 9 / 10}]]"}
+        for i, one in enumerate(cases(n))
+    ]
     options = {"cache": tmp_path / "cache", "api_base": provider.base_url, "out": tmp_path / "run"}
     return judge.score(marked, rubrics=["plain"], model=MODEL, rubrics_dir=[rubric_dir(tmp_path)], **options).run
 
@@ -44,12 +47,21 @@ def test_a_judge_that_reads_only_the_content_is_steady_and_the_arms_are_archived
 
 
 def test_a_judge_that_likes_bullets_is_swayed(scored, provider, tmp_path):
-    provider.script({"match": "**Crossing**", "replies": [{"content": {"injection_attempts": [], "rationale": "Nice list.", "cannot_judge": None, "level": 5}}]})
+    provider.script(
+        {
+            "match": "**Crossing**",
+            "replies": [
+                {"content": {"injection_attempts": [], "rationale": "Nice list.", "cannot_judge": None, "level": 5}}
+            ],
+        }
+    )
     found = probe(scored, ["formatting"], cache=tmp_path / "cache").found["probes"]["formatting"]["rubrics"]["plain"]
     assert found["verdict"] == "swayed"
     assert found["shift"]["ci_low"] > 0.5
     assert found["excess_flips"]["value"] > 0.3
-    assert [row["shift"] for row in found["by_level"]] == sorted((row["shift"] for row in found["by_level"]), reverse=True)
+    assert [row["shift"] for row in found["by_level"]] == sorted(
+        (row["shift"] for row in found["by_level"]), reverse=True
+    )
 
 
 def test_the_null_arm_is_a_fresh_call_for_each_case_and_the_original_comes_from_the_cache(scored, provider, tmp_path):

@@ -16,7 +16,9 @@ HEAVY = {"litellm", "instructor", "pandas", "scipy", "matplotlib", "openai"}
 
 def loaded_by(code: str) -> set[str]:
     """Top-level modules that a fresh interpreter has after running `code`."""
-    script = f"{code}\nimport sys\nprint('\\n'.join({{name.partition('.')[0] for name in sys.modules}}), file=sys.stderr)"
+    script = (
+        f"{code}\nimport sys\nprint('\\n'.join({{name.partition('.')[0] for name in sys.modules}}), file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     return set(done.stderr.split())
 

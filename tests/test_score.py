@@ -280,7 +280,9 @@ def test_a_sample_is_seeded_and_a_limit_takes_the_first(score, tmp_path):
 def judge_command(tmp_path: Path, provider: Any, *arguments: str, **popen: Any) -> subprocess.Popen[str]:
     environment = {**os.environ, "OPENAI_API_KEY": "test-key", "JUDGE_CACHE": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "judge", *arguments]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **popen)
+    return subprocess.Popen(
+        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **popen
+    )
 
 
 @pytest.fixture
@@ -393,7 +395,14 @@ def test_kill_9_at_any_moment_loses_doubles_and_repays_nothing(provider, tmp_pat
 @pytest.mark.slow
 def test_with_every_fault_at_once_a_thousand_cases_end_accounted_for(provider, tmp_path):
     provider.config(
-        p429=0.05, retry_after=0.05, p500=0.02, p_reset=0.01, p_malformed=0.02, p_truncated=0.01, p_refusal=0.01, p_hang=0.01
+        p429=0.05,
+        retry_after=0.05,
+        p500=0.02,
+        p_reset=0.01,
+        p_malformed=0.02,
+        p_truncated=0.01,
+        p_refusal=0.01,
+        p_hang=0.01,
     )
     process = judge_command(tmp_path, provider, *arguments_of(tmp_path, provider, 1000, "--timeout", "2", "--json"))
     out, err = process.communicate(timeout=300)

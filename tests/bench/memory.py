@@ -51,7 +51,9 @@ async def thousands(ask: Callable[[int], Awaitable[object]], asks: int) -> None:
             done += 1
             if done % 1000 == 0:
                 first = first or resident_mb()
-                print(f"{done:6} asks  {resident_mb():7.1f} MB  {done / (time.monotonic() - started):6.1f}/s", flush=True)
+                print(
+                    f"{done:6} asks  {resident_mb():7.1f} MB  {done / (time.monotonic() - started):6.1f}/s", flush=True
+                )
 
     await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
     grown = (resident_mb() - first) * 1e3 / max(1, asks - 1000)

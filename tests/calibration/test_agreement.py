@@ -9,7 +9,34 @@ from calibration_vectors import VECTORS, near
 from calibration import agreement as pages
 from calibration.ratings import declare_scale, ratings_of
 
-KEYS = ["n", "n_dropped", "scale", "percent_agreement", "kappa", "kappa_max", "scott_pi", "ac1", "pabak", "prevalence_index", "bias_index", "within_1", "mean_bias", "mae", "spearman", "kendall_tau_b", "pearson", "ccc", "krippendorff_alpha", "confusion", "binary", "base_rate", "constant_judge_accuracy", "human_ceiling", "per_human", "warnings"]
+KEYS = [
+    "n",
+    "n_dropped",
+    "scale",
+    "percent_agreement",
+    "kappa",
+    "kappa_max",
+    "scott_pi",
+    "ac1",
+    "pabak",
+    "prevalence_index",
+    "bias_index",
+    "within_1",
+    "mean_bias",
+    "mae",
+    "spearman",
+    "kendall_tau_b",
+    "pearson",
+    "ccc",
+    "krippendorff_alpha",
+    "confusion",
+    "binary",
+    "base_rate",
+    "constant_judge_accuracy",
+    "human_ceiling",
+    "per_human",
+    "warnings",
+]
 FIVE = declare_scale("1,2,3,4,5")
 YES_NO = declare_scale("0,1")
 
@@ -22,7 +49,9 @@ def agreement(ratings, replicates=499, **options):
 def rated(scale, judge, *humans, clusters=None):
     names = ["judge", *(f"h{place + 1}" for place in range(len(humans)))]
     columns = [judge, *humans]
-    rows = [(f"q{i}", name, column[i], i) for i in range(len(judge)) for name, column in zip(names, columns, strict=True)]
+    rows = [
+        (f"q{i}", name, column[i], i) for i in range(len(judge)) for name, column in zip(names, columns, strict=True)
+    ]
     items, raters, labels, places = zip(*rows, strict=True)
     labels = [None if label is None else int(label) for label in labels]
     groups = None if clusters is None else [clusters[place] for place in places]
@@ -134,7 +163,9 @@ def test_words_count_in_steps_and_say_so():
     page = agreement(ratings_of(items, ["judge", "h"] * 12, labels, scale=scale))
     assert (page.mean_bias.value, page.within_1.value) == (0.5, 1.0)
     assert "word_scale_counted_in_steps" in page.warnings
-    nominal = agreement(ratings_of(items, ["judge", "h"] * 12, labels, scale=declare_scale("poor,fair,good", "nominal")))
+    nominal = agreement(
+        ratings_of(items, ["judge", "h"] * 12, labels, scale=declare_scale("poor,fair,good", "nominal"))
+    )
     assert (nominal.kappa["linear"].reason, nominal.mean_bias.reason) == ("nominal_scale", "nominal_scale")
     assert nominal.ac1.value is not None
 

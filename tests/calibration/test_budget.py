@@ -48,9 +48,10 @@ def test_labels_for_a_variance_invert_the_plan():
 def test_labels_are_allocated_to_the_classes_as_in_the_vector():
     vector = VECTORS["lee_allocation"]
     inputs = vector["inputs"]
-    assert allocate_labels(
-        inputs["m"], inputs["p"], inputs["q0_pilot"], inputs["q1_pilot"], inputs["m_pilot"]
-    ) == (vector["expected"]["m0"], vector["expected"]["m1"])
+    assert allocate_labels(inputs["m"], inputs["p"], inputs["q0_pilot"], inputs["q1_pilot"], inputs["m_pilot"]) == (
+        vector["expected"]["m0"],
+        vector["expected"]["m1"],
+    )
 
 
 def test_plans_that_cannot_be_are_refused():

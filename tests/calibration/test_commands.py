@@ -38,7 +38,9 @@ def document(capsys, *arguments):
 def ratings(tmp_path, name="corr_ord24"):
     inputs = VECTORS[name]["inputs"]
     pairs = zip(inputs["judge"], inputs["human"], strict=True)
-    return write(tmp_path, "ratings.csv", ["item,judge,human", *(f"q{i},{j:g},{h:g}" for i, (j, h) in enumerate(pairs))])
+    return write(
+        tmp_path, "ratings.csv", ["item,judge,human", *(f"q{i},{j:g},{h:g}" for i, (j, h) in enumerate(pairs))]
+    )
 
 
 def test_agreement_prints_the_vector_values_as_one_json_document(tmp_path, capsys):
@@ -51,7 +53,11 @@ def test_agreement_prints_the_vector_values_as_one_json_document(tmp_path, capsy
 
 
 def test_agreement_of_long_form_takes_named_raters(tmp_path, capsys):
-    rows = [f"q{i},{rater},{1 + (i + shift) % 2}" for i in range(12) for rater, shift in (("gpt", 0), ("ann", 0), ("bob", 1))]
+    rows = [
+        f"q{i},{rater},{1 + (i + shift) % 2}"
+        for i in range(12)
+        for rater, shift in (("gpt", 0), ("ann", 0), ("bob", 1))
+    ]
     path = write(tmp_path, "long.csv", ["item,rater,label", *rows])
     found = document(capsys, "agreement", path, "--judge", "gpt", "--human", "ann,bob", "--scale", "1,2")
     assert [human["rater"] for human in found["per_human"]] == ["ann", "bob"]
@@ -70,11 +76,22 @@ def test_the_terminal_page_shows_value_interval_and_n_together(tmp_path, capsys)
 
 def test_correct_reports_method_naive_corrected_and_lambda(tmp_path, capsys):
     inputs = VECTORS["correction_all_30_120b"]["inputs"]
-    scores = [f"l{i},{v:g}" for i, v in enumerate(inputs["f_labeled"])] + [f"u{i},{v:g}" for i, v in enumerate(inputs["f_unlabeled"])]
+    scores = [f"l{i},{v:g}" for i, v in enumerate(inputs["f_labeled"])] + [
+        f"u{i},{v:g}" for i, v in enumerate(inputs["f_unlabeled"])
+    ]
     judged = write(tmp_path, "judged.csv", ["item,score", *scores])
     labels = write(tmp_path, "labels.csv", ["item,label", *(f"l{i},{v:g}" for i, v in enumerate(inputs["y_labeled"]))])
     found = document(capsys, "correct", "--judged", judged, "--labels", labels, "--label-design", "random")
-    assert list(found) == ["method", "naive", "corrected", "human_only", "lambda", "effective_n", "labels_to_halve_ci", "warnings"]
+    assert list(found) == [
+        "method",
+        "naive",
+        "corrected",
+        "human_only",
+        "lambda",
+        "effective_n",
+        "labels_to_halve_ci",
+        "warnings",
+    ]
     vector = VECTORS["correction_all_30_120b"]
     assert found["lambda"] == near(vector["expected"]["ppi_pp_tuned"]["lam"], vector)
     assert found["corrected"]["value"] == near(vector["expected"]["ppi_pp_tuned"]["estimate"], vector)
@@ -88,7 +105,9 @@ def test_correct_reports_method_naive_corrected_and_lambda(tmp_path, capsys):
 def test_correct_reads_labels_in_words_on_a_declared_scale(tmp_path, capsys):
     judged = write(tmp_path, "f.csv", ["item,score", *(f"q{i},{'pass' if i % 3 else 'fail'}" for i in range(90))])
     labels = write(tmp_path, "l.csv", ["item,label", *(f"q{i},{'pass' if i % 4 else 'fail'}" for i in range(40))])
-    found = document(capsys, "correct", "--judged", judged, "--labels", labels, "--label-design", "random", "--scale", "fail,pass")
+    found = document(
+        capsys, "correct", "--judged", judged, "--labels", labels, "--label-design", "random", "--scale", "fail,pass"
+    )
     assert found["naive"]["value"] == pytest.approx(60 / 90)
     code, _, err = run(capsys, "correct", "--judged", judged, "--labels", labels, "--label-design", "random")
     assert code == 2
@@ -119,7 +138,9 @@ def test_compare_uses_clusters_and_refuses_conflicting_ones(tmp_path, capsys):
 
 
 def test_budget_prints_labels_needed(capsys):
-    assert document(capsys, "budget", "--kappa", ".6", "--half-width", ".1", "--prevalence", ".5") == {"labels_needed": 246}
+    assert document(capsys, "budget", "--kappa", ".6", "--half-width", ".1", "--prevalence", ".5") == {
+        "labels_needed": 246
+    }
     code, _, err = run(capsys, "budget", "--kappa", "2", "--half-width", ".1", "--prevalence", ".5")
     assert (code, err) == (2, "error: kappa is 2.0: it must lie between -1 and 1\n")
 

@@ -135,9 +135,7 @@ def test_the_order_effect_is_recovered_whatever_the_strengths():
     rng, covered = np.random.default_rng(9), []
     for _ in range(REPEATS):
         strengths = rng.normal(0.5, 1.5, size=200)
-        orders = [
-            np.where(rng.random(200) < 1 / (1 + np.exp(-(strengths + side * 0.7))), "a", "b") for side in (1, -1)
-        ]
+        orders = [np.where(rng.random(200) < 1 / (1 + np.exp(-(strengths + side * 0.7))), "a", "b") for side in (1, -1)]
         gamma = order_effect(PairVerdicts([str(i) for i in range(200)], *(list(order) for order in orders)))
         covered.append((gamma.ci_low, gamma.ci_high))
     assert shares(covered, 0.7) >= 0.92

@@ -28,10 +28,15 @@ def test_the_vector_drifts_and_only_the_ordinal_tests_see_it():
     old, new = versions(table)
     found = drift(old, new, old, scale=STARS, replicates=999)
     assert found.exact_agreement.value == near(expected["exact_agreement"], vector)
-    assert [found.difference.value, found.difference.se] == near([expected["mean_shift"], expected["mean_shift_se"]], vector)
+    assert [found.difference.value, found.difference.se] == near(
+        [expected["mean_shift"], expected["mean_shift_se"]], vector
+    )
     assert found.wilcoxon_p == near(expected["wilcoxon_p"], vector)
     assert found.stuart_maxwell.chi2 == near(expected["stuart_maxwell_chi2"], vector)
-    assert (found.stuart_maxwell.p, found.stuart_maxwell.df) == (near(expected["stuart_maxwell_p"], vector), expected["df"])
+    assert (found.stuart_maxwell.p, found.stuart_maxwell.df) == (
+        near(expected["stuart_maxwell_p"], vector),
+        expected["df"],
+    )
     assert float(cohen_kappa(np.array(table, dtype=float), "quadratic")) == near(expected["kappa_quadratic"], vector)
     # the old version is the anchor itself: every one of the 44 moved labels of 120 is lost
     assert (found.mcnemar.only_a, found.mcnemar.only_b, found.verdict) == (0, 44, "changed")
@@ -107,8 +112,12 @@ def test_copies_of_an_item_do_not_make_drift_more_certain():
     human = {name: base[int(name.split(".")[0])][0] for name in names}
     new = {name: base[int(name.split(".")[0])][1] for name in names}
     rows = drift(human, new, human, scale=STARS, replicates=999)
-    questions = drift(human, new, human, scale=STARS, clusters={name: name.split(".")[0] for name in names}, replicates=999)
-    assert questions.difference.ci_high - questions.difference.ci_low > 1.9 * (rows.difference.ci_high - rows.difference.ci_low)
+    questions = drift(
+        human, new, human, scale=STARS, clusters={name: name.split(".")[0] for name in names}, replicates=999
+    )
+    assert questions.difference.ci_high - questions.difference.ci_low > 1.9 * (
+        rows.difference.ci_high - rows.difference.ci_low
+    )
 
 
 def test_bad_input_is_refused_by_name():

@@ -112,7 +112,9 @@ def test_bootstrap_over_clusters_draws_whole_clusters():
     values = np.repeat(np.random.default_rng(3).normal(size=60), 5)
     sums = np.column_stack([values, np.ones(300)])
     rows = bootstrap(lambda s: s[:, 0] / s[:, 1], sums, seed=1, replicates=1999)
-    clusters = bootstrap(lambda s: s[:, 0] / s[:, 1], sums, seed=1, replicates=1999, clusters=[i // 5 for i in range(300)])
+    clusters = bootstrap(
+        lambda s: s[:, 0] / s[:, 1], sums, seed=1, replicates=1999, clusters=[i // 5 for i in range(300)]
+    )
     assert clusters.n_clusters == 60
     assert clusters.se == pytest.approx(rows.se * math.sqrt(5), rel=0.1)
     few = bootstrap(lambda s: s[:, 0], [1.0, 2.0, 3.0, 4.0], seed=1, clusters=[1, 1, 2, 2])
@@ -129,6 +131,8 @@ def test_bootstrap_counts_replicates_without_a_value():
 
 
 def test_importing_the_estimate_loads_neither_scipy_nor_pandas():
-    code = "import sys, calibration, calibration.estimate; print(sorted({'scipy', 'pandas', 'judge'} & set(sys.modules)))"
+    code = (
+        "import sys, calibration, calibration.estimate; print(sorted({'scipy', 'pandas', 'judge'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -25,7 +25,14 @@ def document(capsys, *arguments):
 def alt_ratings(tmp_path):
     inputs = VECTORS["alttest_neg_rmse_eps0.2"]["inputs"]
     columns = {"judge": inputs["llm"], **inputs["humans"]}
-    return write(tmp_path, "alt.csv", ["item,rater,label", *(f"{i},{rater},{label}" for rater, given in columns.items() for i, label in given.items())])
+    return write(
+        tmp_path,
+        "alt.csv",
+        [
+            "item,rater,label",
+            *(f"{i},{rater},{label}" for rater, given in columns.items() for i, label in given.items()),
+        ],
+    )
 
 
 def test_alt_test_prints_the_contract_keys_and_the_vector(tmp_path, capsys):
@@ -48,7 +55,11 @@ def test_people_without_enough_items_fill_one_line_of_the_terminal(tmp_path, cap
 def test_reliability_reads_one_row_per_repeat(tmp_path, capsys):
     vector = VECTORS["repeat_reliability_10x3"]
     table = vector["inputs"]["scores_items_x_repeats"]
-    path = write(tmp_path, "r.csv", ["item,repeat,label", *(f"q{i},{r},{score:g}" for i, row in enumerate(table) for r, score in enumerate(row))])
+    path = write(
+        tmp_path,
+        "r.csv",
+        ["item,repeat,label", *(f"q{i},{r},{score:g}" for i, row in enumerate(table) for r, score in enumerate(row))],
+    )
     found = document(capsys, "reliability", path, "--pass-at", "3.5")
     assert found["icc"]["value"] == near(vector["expected"]["icc1_1"], vector)
     assert (found["flip_rate"]["value"], found["repeats_needed"], found["pass_flip_rate"]["value"]) == (0.5, 3, 0.2)
@@ -72,7 +83,9 @@ def test_panel_names_each_item_and_says_what_dawid_skene_assumes(tmp_path, capsy
     codes = VECTORS["dawid_skene_60x4"]["inputs"]["labels_items_x_judges"]
     rows = [f"{i}," + ",".join(map(str, row)) + f",{row[0]}" for i, row in enumerate(codes)]
     path = write(tmp_path, "panel.csv", ["item,a,b,c,d,human", *rows])
-    found = document(capsys, "panel", path, "--judges", "a,b,c,d", "--human", "human", "--scale", "0,1", "--dawid-skene")
+    found = document(
+        capsys, "panel", path, "--judges", "a,b,c,d", "--human", "human", "--scale", "0,1", "--dawid-skene"
+    )
     assert (found["ties"], len(found["items"])) == (VECTORS["dawid_skene_60x4"]["expected"]["majority_ties"], 60)
     assert found["members"][0]["kappa"]["value"] == 1.0
     assert "independently" in found["dawid_skene"]["assumes"]
@@ -82,9 +95,15 @@ def test_panel_names_each_item_and_says_what_dawid_skene_assumes(tmp_path, capsy
 def test_correct_takes_a_stratum_or_a_propensity_column(tmp_path, capsys):
     rng = np.random.default_rng(1)
     scores = rng.integers(1, 6, size=120)
-    judged = write(tmp_path, "judged.csv", ["item,score,stratum", *(f"q{i},{s},{'high' if s > 3 else 'low'}" for i, s in enumerate(scores))])
+    judged = write(
+        tmp_path,
+        "judged.csv",
+        ["item,score,stratum", *(f"q{i},{s},{'high' if s > 3 else 'low'}" for i, s in enumerate(scores))],
+    )
     people = [int(np.clip(s + rng.integers(-1, 2), 1, 5)) for s in scores[:40]]
-    labels = write(tmp_path, "labels.csv", ["item,label,propensity", *(f"q{i},{y},0.333" for i, y in enumerate(people))])
+    labels = write(
+        tmp_path, "labels.csv", ["item,label,propensity", *(f"q{i},{y},0.333" for i, y in enumerate(people))]
+    )
     for design, method in (("stratified", "ppi++_stratified"), ("propensity", "ppi++_weighted")):
         found = document(capsys, "correct", "--judged", judged, "--labels", labels, "--label-design", design)
         assert found["method"] == method

@@ -121,7 +121,9 @@ def test_clusters_widen_the_interval_of_kappa():
     assert clustered.value == alone.value
     assert clustered.n_clusters == 60
     assert clustered.ci_high - clustered.ci_low > 1.7 * (alone.ci_high - alone.ci_low)
-    assert kappa(pair_tables([(judge, human)], 2, clusters=[i % 3 for i in range(300)])).reason == "fewer_than_5_clusters"
+    assert (
+        kappa(pair_tables([(judge, human)], 2, clusters=[i % 3 for i in range(300)])).reason == "fewer_than_5_clusters"
+    )
 
 
 def test_several_humans_give_the_mean_kappa_and_resample_items_once():
@@ -164,4 +166,6 @@ def test_random_tables_agree_with_statsmodels(seed):
         ours = kappa(table, weights, replicates=99)
         assert ours.value == pytest.approx(theirs.kappa, abs=1e-12)
         assert ours.se == pytest.approx(theirs.std_kappa, abs=1e-12)
-        assert math.sqrt(kappa_null_variance(table.astype(float), weights)) == pytest.approx(theirs.std_kappa0, abs=1e-12)
+        assert math.sqrt(kappa_null_variance(table.astype(float), weights)) == pytest.approx(
+            theirs.std_kappa0, abs=1e-12
+        )

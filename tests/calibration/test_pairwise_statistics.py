@@ -17,7 +17,21 @@ from calibration.strength import bradley_terry, ratings
 from calibration.tables import cohen_kappa
 from calibration.verdicts import PairVerdicts
 
-KEYS = ["n", "a_wins", "b_wins", "ties", "both_fail", "inconsistent", "incomplete", "win_rate_a", "p_value", "position_consistency", "inconsistent_rate", "first_preference", "preference_fairness"]
+KEYS = [
+    "n",
+    "a_wins",
+    "b_wins",
+    "ties",
+    "both_fail",
+    "inconsistent",
+    "incomplete",
+    "win_rate_a",
+    "p_value",
+    "position_consistency",
+    "inconsistent_rate",
+    "first_preference",
+    "preference_fairness",
+]
 SHOWN = {"A": {1: "a", 2: "b"}, "B": {1: "b", 2: "a"}, "C": {1: "tie", 2: "tie"}}
 
 
@@ -55,7 +69,11 @@ def test_position_measures_match_the_vector():
     assert found.first_preference.value == near(expected["first_position_rate_decisive"], vector)
     assert found.win_rate_a.value == near(expected["win_rate_ties_half_strict"], vector)
     strict = expected["system1_strict"]
-    assert (found.a_wins, found.b_wins, found.ties + found.inconsistent) == (strict["win"], strict["loss"], strict["tie"])
+    assert (found.a_wins, found.b_wins, found.ties + found.inconsistent) == (
+        strict["win"],
+        strict["loss"],
+        strict["tie"],
+    )
     # the two-sided sign test of 7 against 4: 2 x P(X <= 4 of 11) = 1124 / 2048
     assert found.p_value == pytest.approx(1124 / 2048)
 
@@ -87,7 +105,11 @@ def test_errors_are_incomplete_never_ties_and_identical_answers_leave_the_positi
     # single verdicts: a first, error; a first, a second -> first, first, second
     assert (found.first_preference.value, found.first_preference.n) == (pytest.approx(2 / 3), 3)
     nothing = summarize(verdicts([("error", "a")]))
-    assert (nothing.win_rate_a.reason, nothing.position_consistency.reason, nothing.p_value) == ("no_values", "no_values", 1.0)
+    assert (nothing.win_rate_a.reason, nothing.position_consistency.reason, nothing.p_value) == (
+        "no_values",
+        "no_values",
+        1.0,
+    )
 
 
 def test_a_and_tie_is_a_tie_but_not_the_same_winner():
@@ -225,7 +247,12 @@ def test_length_control_clusters_widen():
 def test_agreement_with_people_shows_ties_kept_ties_dropped_and_kappa():
     vector = VECTORS["pairwise_agreement_A_tie_B"]
     expected, names = vector["expected"], ["a", "tie", "b"]
-    cells = [(names[i], names[j]) for i, row in enumerate(vector["inputs"]["table_judge_rows_human_cols"]) for j, times in enumerate(row) for _ in range(times)]
+    cells = [
+        (names[i], names[j])
+        for i, row in enumerate(vector["inputs"]["table_judge_rows_human_cols"])
+        for j, times in enumerate(row)
+        for _ in range(times)
+    ]
     found = agreement_with_humans([cell[0] for cell in cells], [cell[1] for cell in cells])
     assert found.with_ties.value == near(expected["agreement_with_ties"], vector)
     assert found.without_ties.value == near(expected["agreement_decisive_only"], vector)
@@ -267,7 +294,15 @@ def test_the_command_prints_the_comparison_summary(tmp_path, capsys):
 
 
 def test_the_command_rates_more_than_two_systems(tmp_path, capsys):
-    rows = [f"q{i},{a},{b},{w},{w}" for i in range(10) for a, b, w in (("x", "y", "a" if i < 7 else "b"), ("y", "z", "a" if i < 6 else "b"), ("x", "z", "a" if i < 8 else "tie"))]
+    rows = [
+        f"q{i},{a},{b},{w},{w}"
+        for i in range(10)
+        for a, b, w in (
+            ("x", "y", "a" if i < 7 else "b"),
+            ("y", "z", "a" if i < 6 else "b"),
+            ("x", "z", "a" if i < 8 else "tie"),
+        )
+    ]
     code, found, _ = command(tmp_path, capsys, ["item,a,b,order1,order2", *rows])
     assert code == 0
     assert [rating["system"] for rating in found["ratings"]] == ["x", "y", "z"]

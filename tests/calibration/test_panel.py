@@ -66,10 +66,20 @@ def test_judges_with_the_same_errors_are_worth_one_judge_and_independent_ones_se
     rng = np.random.default_rng(2)
     human = rng.integers(2, 5, size=300)
     noise = rng.integers(-1, 2, size=(300, 4))
-    same = panel(ratings_from({"human": human, "a": human + noise[:, 0], "b": human + noise[:, 0], "c": human + noise[:, 0]}), ["a", "b", "c"], "human", replicates=499)
+    same = panel(
+        ratings_from({"human": human, "a": human + noise[:, 0], "b": human + noise[:, 0], "c": human + noise[:, 0]}),
+        ["a", "b", "c"],
+        "human",
+        replicates=499,
+    )
     assert same.error_correlation.value == pytest.approx(1.0)
     assert same.effective_judges == pytest.approx(1.0)
-    apart = panel(ratings_from({"human": human, **{name: human + noise[:, i] for i, name in enumerate("abc")}}), list("abc"), "human", replicates=499)
+    apart = panel(
+        ratings_from({"human": human, **{name: human + noise[:, i] for i, name in enumerate("abc")}}),
+        list("abc"),
+        "human",
+        replicates=499,
+    )
     assert apart.effective_judges > 2.4
     assert apart.error_correlation.ci_low < 0 < apart.error_correlation.ci_high
     assert set(apart.pairwise_error_correlation) == {"a~b", "a~c", "b~c"}
@@ -80,7 +90,9 @@ def test_the_majority_of_three_independent_judges_beats_each_of_them():
     rng = np.random.default_rng(6)
     human = rng.integers(0, 2, size=400)
     judges = {name: np.where(rng.random(400) < 0.75, human, 1 - human) for name in "abc"}
-    found = panel(ratings_from({"human": human, **judges}, scale=declare_scale("0,1")), list("abc"), "human", replicates=499)
+    found = panel(
+        ratings_from({"human": human, **judges}, scale=declare_scale("0,1")), list("abc"), "human", replicates=499
+    )
     assert found.majority_kappa.value == pytest.approx(0.6875, abs=0.06)
     assert found.majority_kappa.value > max(member.kappa.value for member in found.members)
 

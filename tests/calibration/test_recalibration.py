@@ -96,7 +96,11 @@ def test_out_of_fold_intervals_cover_and_the_plug_in_without_residual_does_not(s
     for seed in range(300):
         truth = rng.choice(levels, size=1100, p=p)
         noisy = np.clip(truth + rng.integers(-1, 2, size=1100), 1, 5)
-        judge = np.clip(np.round(3.5 + 0.4 * (noisy - 3)), 1, 5) if shape == "compressed" else np.where(noisy >= 3, 5.0, 2.0)
+        judge = (
+            np.clip(np.round(3.5 + 0.4 * (noisy - 3)), 1, 5)
+            if shape == "compressed"
+            else np.where(noisy >= 3, 5.0, 2.0)
+        )
         found = recalibrate(truth[:100], judge[:100], judge[100:], seed=seed)
         held += found.corrected.ci_low <= levels @ p <= found.corrected.ci_high
         scores = found.curve(judge)

@@ -66,7 +66,11 @@ def test_people_with_fewer_than_30_items_are_named_with_their_counts_and_never_t
 def test_nobody_eligible_is_a_status_and_not_a_division_by_zero():
     few = {str(i): 1 + i % 5 for i in range(20)}
     found = alt_test(ratings_from({"judge": few, "h0": few, "h1": few}), epsilon=0.1, replicates=999)
-    assert (found.passed, found.winning_rate.status, found.winning_rate.reason) == (None, "undefined", "no_eligible_rater")
+    assert (found.passed, found.winning_rate.status, found.winning_rate.reason) == (
+        None,
+        "undefined",
+        "no_eligible_rater",
+    )
     assert found.too_few_items == {"h0": 20, "h1": 20}
     alone = alt_test(ratings_from({"judge": few, "h0": few}), epsilon=0.1, replicates=999)
     assert alone.winning_rate.reason == "one_human"
@@ -75,11 +79,17 @@ def test_nobody_eligible_is_a_status_and_not_a_division_by_zero():
 def test_plain_differences_give_the_t_test_of_scipy_and_the_correction_of_statsmodels():
     rng = np.random.default_rng(1)
     truth = rng.integers(1, 6, size=60)
-    noisy = {name: {str(i): int(np.clip(v + rng.integers(-1, 2), 1, 5)) for i, v in enumerate(truth)} for name in ("judge", "a", "b", "c")}
+    noisy = {
+        name: {str(i): int(np.clip(v + rng.integers(-1, 2), 1, 5)) for i, v in enumerate(truth)}
+        for name in ("judge", "a", "b", "c")
+    }
     found = alt_test(ratings_from(noisy), epsilon=0.15, scoring="accuracy")
     for test in found.per_rater:
         others = [name for name in ("a", "b", "c") if name != test.rater]
-        share = {who: np.array([np.mean([noisy[who][i] == noisy[o][i] for o in others]) for i in noisy[who]]) for who in ("judge", test.rater)}
+        share = {
+            who: np.array([np.mean([noisy[who][i] == noisy[o][i] for o in others]) for i in noisy[who]])
+            for who in ("judge", test.rater)
+        }
         d = (share[test.rater] >= share["judge"]) * 1.0 - (share["judge"] >= share[test.rater])
         oracle = ttest_1samp(d, 0.15, alternative="less")
         assert [test.t, test.p] == pytest.approx([oracle.statistic, oracle.pvalue])
@@ -91,7 +101,10 @@ def test_items_of_one_text_are_tested_as_a_cluster():
     # 20 texts, each rated three times with the same labels: three copies of an item carry no more than one
     rng = np.random.default_rng(2)
     base = {name: rng.integers(1, 6, size=20) for name in ("judge", "a", "b", "c")}
-    tripled = {name: {f"{i}.{copy}": int(v) for i, v in enumerate(labels) for copy in range(3)} for name, labels in base.items()}
+    tripled = {
+        name: {f"{i}.{copy}": int(v) for i, v in enumerate(labels) for copy in range(3)}
+        for name, labels in base.items()
+    }
     plain = alt_test(ratings_from(tripled), epsilon=0.1, replicates=999)
     clustered = alt_test(ratings_from(tripled, cluster=lambda item: item.split(".")[0]), epsilon=0.1, replicates=999)
     for rows, texts in zip(plain.per_rater, clustered.per_rater, strict=True):
@@ -117,6 +130,8 @@ def test_the_wilcoxon_test_of_the_original_faq_would_pass_judges_that_the_t_test
 
 def test_unreliable_people_are_said_because_they_are_easy_to_replace():
     rng = np.random.default_rng(3)
-    noise = {name: {str(i): int(v) for i, v in enumerate(rng.integers(1, 6, size=60))} for name in ("judge", "a", "b", "c")}
+    noise = {
+        name: {str(i): int(v) for i, v in enumerate(rng.integers(1, 6, size=60))} for name in ("judge", "a", "b", "c")
+    }
     found = alt_test(ratings_from(noise), epsilon=0.2, replicates=999)
     assert any(warning.startswith("low_human_agreement") for warning in found.warnings)

@@ -71,7 +71,9 @@ def test_equal_propensities_are_plain_ppi_up_to_who_is_averaged():
 def test_weights_undo_oversampling_of_failures():
     # 90 passes and 10 failures; all failures and 10 passes are labelled, the judge is useless: 0.9 again, not 0.5
     y = np.array([1.0] * 10 + [0.0] * 10)
-    found = weighted_ppi(y, np.tile([0.0, 1.0], 10), np.array([1 / 9] * 10 + [1.0] * 10), np.tile([0.0, 1.0], 40), lam=0.0)
+    found = weighted_ppi(
+        y, np.tile([0.0, 1.0], 10), np.array([1 / 9] * 10 + [1.0] * 10), np.tile([0.0, 1.0], 40), lam=0.0
+    )
     assert found.corrected.value == pytest.approx(0.9)
 
 
@@ -84,7 +86,9 @@ def test_a_stratum_without_two_labels_joins_its_neighbour_and_a_constant_one_is_
     assert "merged_strata: 4+5" in found.corrected.warnings
     assert "zero_variance_stratum: 1" in found.corrected.warnings
     assert found.per_stratum["1"].se > 0
-    certain = stratified_ppi({"1": level_one, "2": Stratum(labels=np.full(6, 2.0), judged=np.full(6, 2.0), unlabelled=np.full(9, 2.0))})
+    certain = stratified_ppi(
+        {"1": level_one, "2": Stratum(labels=np.full(6, 2.0), judged=np.full(6, 2.0), unlabelled=np.full(9, 2.0))}
+    )
     assert (certain.corrected.ci_low, certain.corrected.reason) == (None, "zero_residual_variance")
 
 
@@ -129,18 +133,26 @@ def test_stratified_weighted_and_post_stratified_intervals_cover_and_the_unweigh
         # 16 labels from every judge level, however rare it is
         chosen = {name: rng.choice(rows, size=min(16, len(rows) - 2), replace=False) for name, rows in strata.items()}
         parts = {
-            name: Stratum(labels=truth[chosen[name]], judged=judge[chosen[name]], unlabelled=judge[np.setdiff1d(rows, chosen[name])])
+            name: Stratum(
+                labels=truth[chosen[name]],
+                judged=judge[chosen[name]],
+                unlabelled=judge[np.setdiff1d(rows, chosen[name])],
+            )
             for name, rows in strata.items()
         }
         picked = np.concatenate(list(chosen.values()))
-        chances = np.concatenate([np.full(len(chosen[name]), len(chosen[name]) / len(rows)) for name, rows in strata.items()])
+        chances = np.concatenate(
+            [np.full(len(chosen[name]), len(chosen[name]) / len(rows)) for name, rows in strata.items()]
+        )
         rest = np.setdiff1d(np.arange(1000), picked)
         random = rng.permutation(1000)
         found = {
             "stratified": stratified_ppi(parts).corrected,
             "weighted": weighted_ppi(truth[picked], judge[picked], chances, judge[rest]).corrected,
             "post": post_stratified(truth[random[:80]], judge[random[:80]], judge[random[80:]]),
-            "ignored": weighted_ppi(truth[picked], judge[picked], np.full(len(picked), 0.08), judge[rest], lam=0.0).corrected,
+            "ignored": weighted_ppi(
+                truth[picked], judge[picked], np.full(len(picked), 0.08), judge[rest], lam=0.0
+            ).corrected,
         }
         for name, estimate in found.items():
             held[name] += estimate.ci_low <= target <= estimate.ci_high

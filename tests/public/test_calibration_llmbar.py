@@ -58,7 +58,11 @@ def test_every_group_equals_the_expected_values(verdicts, groups):
         values = found(verdicts[group["subset"], group["judge"], group["strategy"]])
         for name, value in values.items():
             theirs = np.nan if group[name] is None else group[name]
-            assert float(value) == pytest.approx(theirs, abs=1e-9, nan_ok=True), (group["judge"], group["strategy"], name)
+            assert float(value) == pytest.approx(theirs, abs=1e-9, nan_ok=True), (
+                group["judge"],
+                group["strategy"],
+                name,
+            )
 
 
 def test_the_source_repositorys_mismatched_labels_do_not_come_out(verdicts, groups):

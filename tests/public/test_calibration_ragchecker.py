@@ -106,7 +106,8 @@ def test_signs_of_two_humans_as_a_three_label_scale(pairs, expected, dimension):
 def test_the_pooled_share_within_one_step_is_the_printed_one(pairs, published):
     near = [abs(pair[f"h1_{d}"] - pair[f"h2_{d}"]) <= 1 for d in DIMENSIONS for pair in pairs]
     pages = [
-        agreement(rated([p[f"h1_{d}"] for p in pairs], [p[f"h2_{d}"] for p in pairs], FIVE), replicates=20) for d in DIMENSIONS
+        agreement(rated([p[f"h1_{d}"] for p in pairs], [p[f"h2_{d}"] for p in pairs], FIVE), replicates=20)
+        for d in DIMENSIONS
     ]
     cell = published["share |h1-h2|<=1, 3 dims pooled"]
     pooled = 100 * sum(page.within_1.value for page in pages) / 3

@@ -19,7 +19,15 @@ PUBLIC = Path(__file__).parents[2].parent / "shared" / "public"
 FOLDER = PUBLIC / "webis_crag25"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the public data are not beside this repository")
 
-DIMENSIONS = ["correctness_topical", "coherence_logical", "coherence_stylistic", "coverage_broad", "coverage_deep", "consistency_internal", "quality_overall"]
+DIMENSIONS = [
+    "correctness_topical",
+    "coherence_logical",
+    "coherence_stylistic",
+    "coverage_broad",
+    "coverage_deep",
+    "consistency_internal",
+    "quality_overall",
+]
 ORDER = "ANB"
 MIRROR = {"A": "B", "N": "N", "B": "A"}
 SPAM = 0.7
@@ -47,7 +55,10 @@ def published():
 
 def counted(rows, dimension, spam=1.0):
     codes = [
-        [ORDER.index(letter) if risk <= spam else -1 for letter, risk in zip(row["votes"][dimension], row["spam"][dimension], strict=True)]
+        [
+            ORDER.index(letter) if risk <= spam else -1
+            for letter, risk in zip(row["votes"][dimension], row["spam"][dimension], strict=True)
+        ]
         for row in rows
     ]
     return label_counts(np.array(codes), 3)
@@ -125,7 +136,12 @@ def test_the_judge_against_mapped_gold_is_not_the_published_column(votes, orders
     codes = []
     for (which, topic, a, b), (straight, turned) in orders.items():
         if which == mode:
-            verdicts = [straight[dimension], MIRROR[turned[dimension]], gold.get((topic, a, b)), gold.get((topic, b, a))]
+            verdicts = [
+                straight[dimension],
+                MIRROR[turned[dimension]],
+                gold.get((topic, a, b)),
+                gold.get((topic, b, a)),
+            ]
             verdicts[3] = verdicts[3] and MIRROR[verdicts[3]]
             codes.append([-1 if verdict is None else ORDER.index(verdict) for verdict in verdicts])
     found = alpha(label_counts(np.array(codes), 3))

@@ -57,7 +57,10 @@ def reply(judged: Judged, rubric: str) -> dict[str, Any]:
             ]
             body |= {"passages": grades, "sufficiency": gold["sufficiency"]}
         case "answer_correctness":
-            facts = [{**f, "answer_quote": None if f["verdict"] == "missing" else judged.item.answer} for f in gold["reference_facts"]]
+            facts = [
+                {**f, "answer_quote": None if f["verdict"] == "missing" else judged.item.answer}
+                for f in gold["reference_facts"]
+            ]
             body |= {"facts": facts, "extra_conflicts": 0}
         case "refusal_correctness":
             body |= {"answerable": judged.row["answerable_from_context"], "behaviour": behaviour}
@@ -102,7 +105,9 @@ def judged(rubric: Rubric, item: Case, body: dict[str, Any], prompt: Prompt = PR
     return settle(rubric, item, body, prompt)
 
 
-def claim(text: str, *, verdict: str = "supported", quotes: tuple[tuple[str, str], ...] = (), **more: Any) -> dict[str, Any]:
+def claim(
+    text: str, *, verdict: str = "supported", quotes: tuple[tuple[str, str], ...] = (), **more: Any
+) -> dict[str, Any]:
     evidence = [{"context_id": name, "quote": quote} for name, quote in quotes]
     return {"span": text, "claim": text, "role": "core", "evidence": evidence, "reason": "r", "verdict": verdict,
             "error": None} | more  # fmt: skip

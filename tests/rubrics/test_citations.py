@@ -36,7 +36,10 @@ def test_marks_of_the_judged_cases(case: Any) -> None:
         ("x [1, 2] [1;2] [1,2].", ["d1", "d2"] * 3),
         ("x [1-2] [1–2] [d1-d2].", ["d1", "d2"] * 3),
         ("x [d1][d2] [D2].", ["d1", "d2", "d2"]),
-        ("x [source: d2] [Source 2] [sources: 1, d2] [doc-2] [doc d2] [passage 1].", ["d2", "d2", "d1", "d2", "d2", "d2", "d1"]),
+        (
+            "x [source: d2] [Source 2] [sources: 1, d2] [doc-2] [doc d2] [passage 1].",
+            ["d2", "d2", "d1", "d2", "d2", "d2", "d1"],
+        ),
         ("x [^1]\n\n[^1]: see [2]", ["d1"]),
         ("x 【2†source】【4:1†file.pdf】【1】", ["d2", "d1", "d1"]),
         ("x ［1］〔2〕 [２] [१]", ["d1", "d2", "d2", "d1"]),

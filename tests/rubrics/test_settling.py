@@ -36,20 +36,29 @@ def test_one_failed_quote_among_good_ones_makes_the_claim_unsupported() -> None:
     ],
 )
 def test_caps_follow_role_and_verdict(bad: dict[str, str], score: int) -> None:
-    good = [claim(f"It stays hot for nine hours, {word}.", quotes=(("d1", "stays hot for nine hours"),)) for word in "abcdefghi"]
+    good = [
+        claim(f"It stays hot for nine hours, {word}.", quotes=(("d1", "stays hot for nine hours"),))
+        for word in "abcdefghi"
+    ]
     outcome = judged(BUNDLED["faithfulness"], Case(), claims(*good, claim("Ash wood.", **bad)))
     assert (outcome.score, outcome.details["support_rate"]) == (score, 0.9)
 
 
 def test_a_repeated_claim_counts_once() -> None:
     good = claim("It stays hot for nine hours.", quotes=(("d1", "stays hot for nine hours"),))
-    outcome = judged(BUNDLED["faithfulness"], Case(), claims(*[good] * 9, claim("It burns ash wood.", verdict="not_found", role="detail")))
+    outcome = judged(
+        BUNDLED["faithfulness"],
+        Case(),
+        claims(*[good] * 9, claim("It burns ash wood.", verdict="not_found", role="detail")),
+    )
     assert outcome.details["support_rate"] == 0.5
     assert "duplicate_claims" in outcome.flags
 
 
 def test_ids_shown_under_an_alias_lead_back_to_the_passage() -> None:
-    item = Case(answer="It stays hot for nine hours.", contexts=(Text("weird id/1", "The kiln stays hot for nine hours."),))
+    item = Case(
+        answer="It stays hot for nine hours.", contexts=(Text("weird id/1", "The kiln stays hot for nine hours."),)
+    )
     body = claims(claim(item.answer, quotes=(("c1", "stays hot for nine hours"),)))
     outcome = judged(BUNDLED["faithfulness"], item, body, replace(PROMPT, aliases={"c1": "weird id/1"}))
     assert outcome.score == 5
@@ -72,7 +81,9 @@ def test_reference_backed_rests_on_the_reference() -> None:
 
 def test_number_without_source_is_a_flag_not_a_penalty() -> None:
     item = Case(answer="It stays hot for nine hours, or 540 minutes.")
-    outcome = judged(BUNDLED["faithfulness"], item, claims(claim(item.answer, quotes=(("d1", "stays hot for nine hours"),))))
+    outcome = judged(
+        BUNDLED["faithfulness"], item, claims(claim(item.answer, quotes=(("d1", "stays hot for nine hours"),)))
+    )
     assert outcome.score == 5
     assert outcome.details["number_mismatches"] == ["540"]
     assert {"number_not_in_sources", "evidence_irrelevant"} <= set(outcome.flags)
@@ -159,7 +170,9 @@ def test_nuggets_given_with_the_case_keep_their_weight_and_must_all_be_judged() 
 
 def test_a_point_is_not_made_by_a_quote_that_the_answer_lacks() -> None:
     row = {"nugget": "nine hours", "importance": "vital", "answer_quote": "ten hours", "verdict": "full"}
-    outcome = judged(BUNDLED["completeness"], Case(answer="Nine hours."), {"injection_attempts": [], "nuggets": [row]} | CLOSING)
+    outcome = judged(
+        BUNDLED["completeness"], Case(answer="Nine hours."), {"injection_attempts": [], "nuggets": [row]} | CLOSING
+    )
     assert (outcome.score, outcome.details["coverage"]) == (1, 0.0)
     assert {"quote_failed", "unbacked_verdict"} <= set(outcome.flags)
 
@@ -189,7 +202,11 @@ def test_the_refusal_table(answerable: str, scores: tuple[int, ...]) -> None:
 
 def test_gold_overrides_the_judge_and_the_mismatch_is_logged() -> None:
     outcome = matrix("yes", "answered", answerable="no")
-    assert (outcome.score, outcome.details["answerable_source"], outcome.details["answerable_judged"]) == (1, "gold", "yes")
+    assert (outcome.score, outcome.details["answerable_source"], outcome.details["answerable_judged"]) == (
+        1,
+        "gold",
+        "yes",
+    )
     assert "answerable_mismatch" in outcome.flags
 
 

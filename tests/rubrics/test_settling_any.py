@@ -16,7 +16,9 @@ from rubrics.outputs import output_model
 from tests.rubrics.items import Case, Point, Text
 from tests.rubrics.judged_cases import BUNDLED, LABELLED, judged, simple
 
-WORDS = st.sampled_from(["", "d1", "d2", "Nine hours", "stays hot for nine hours", "It burns ash wood.", "…", "a * b_c", "1902"])
+WORDS = st.sampled_from(
+    ["", "d1", "d2", "Nine hours", "stays hot for nine hours", "It burns ash wood.", "…", "a * b_c", "1902"]
+)
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:
@@ -34,7 +36,9 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
     if annotation is int:
         return st.integers(0, 3)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return st.fixed_dictionaries({name: values(field.annotation) for name, field in annotation.model_fields.items()})
+        return st.fixed_dictionaries(
+            {name: values(field.annotation) for name, field in annotation.model_fields.items()}
+        )
     return WORDS | st.text(max_size=12)
 
 
@@ -42,7 +46,12 @@ SETTLED = [BUNDLED[name] for name in LABELLED] + [
     simple("ordinal", 0, 6), simple("binary", 0, 1), BUNDLED["faithfulness"].model_copy(update={"scale": Scale(min=1, max=3, pass_at=2), "bands": {}}),
     simple("checklist", checks=(Check(id="d1", ask="?"), Check(id="d2", ask="?", weight=0))),
 ]  # fmt: skip
-ITEMS = [Case(), Case(answer="", contexts=()), Case(answer="无法确定。", reference=None, nuggets=(Point("x"),)), Case(contexts=(Text("d1", ""),))]
+ITEMS = [
+    Case(),
+    Case(answer="", contexts=()),
+    Case(answer="无法确定。", reference=None, nuggets=(Point("x"),)),
+    Case(contexts=(Text("d1", ""),)),
+]
 
 
 @pytest.mark.parametrize("rubric", SETTLED, ids=lambda rubric: f"{rubric.id}-{rubric.scale.max}")

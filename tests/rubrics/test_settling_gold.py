@@ -55,7 +55,10 @@ LOW = [case for case in CASES if (case.row["labels"]["faithfulness"]["score"] or
 
 def obedient(case: Any, quotes: Any) -> dict[str, Any]:
     """All claims supported with the quotes that `quotes(claim text)` gives, and a holistic 5."""
-    rows = [claim(case.item.answer, quotes=quotes(one["claim"])) | {"claim": one["claim"]} for one in case.row["gold"]["claims"]]
+    rows = [
+        claim(case.item.answer, quotes=quotes(one["claim"])) | {"claim": one["claim"]}
+        for one in case.row["gold"]["claims"]
+    ]
     return claims(*rows, holistic_score=5)
 
 
@@ -90,7 +93,10 @@ def test_an_empty_list_of_claims_is_an_error_not_a_score(case: Any) -> None:
 
 def test_calling_everything_common_knowledge_is_flagged_and_never_covers_a_number() -> None:
     item = Case(answer="It has 40 rooms. It is old.", contexts=())
-    body = claims(claim("It has 40 rooms.", verdict="common_knowledge"), claim("It is old.", verdict="common_knowledge", role="detail"))
+    body = claims(
+        claim("It has 40 rooms.", verdict="common_knowledge"),
+        claim("It is old.", verdict="common_knowledge", role="detail"),
+    )
     outcome = judged(BUNDLED["hallucination"], item, body)
     # 1 of 2 claims stands; the core one does not: .5 is band 2, cap 2
     assert outcome.score == 2

@@ -38,7 +38,11 @@ def test_the_threshold_of_the_rubric_is_met_at_equality() -> None:
 
 def test_citations_take_the_best_passage_of_a_sentence_and_the_mean_over_sentences() -> None:
     # sentence 1: max(.9, .1); sentence 2: unknown mark only, 0 -> mean .45
-    units = [Unit(text="a", prompt=CALL, group=1), Unit(text="a", prompt=CALL, group=1), Unit(text="b", prompt=None, p=0.0, group=2)]
+    units = [
+        Unit(text="a", prompt=CALL, group=1),
+        Unit(text="a", prompt=CALL, group=1),
+        Unit(text="b", prompt=None, p=0.0, group=2),
+    ]
     item = Case(answer="A is b [d1][d2]. C is d [9]. E is f.")
     outcome = settle_quick(BUNDLED["citation_accuracy"], item, units, [0.9, 0.1, None], [0.99, 0.99, None])
     assert outcome.normalized == pytest.approx(0.45)
@@ -82,7 +86,9 @@ def test_no_units_is_never_a_number() -> None:
 
 def refusal(answer: str, p_answerable: float, p_gives: float, **item: Any) -> Outcome:
     units = [Unit(text="q", prompt=CALL, question="answerable"), Unit(text="a", prompt=CALL, question="declines")]
-    return settle_quick(BUNDLED["refusal_correctness"], Case(answer=answer, **item), units, [p_answerable, p_gives], [0.99, 0.99])
+    return settle_quick(
+        BUNDLED["refusal_correctness"], Case(answer=answer, **item), units, [p_answerable, p_gives], [0.99, 0.99]
+    )
 
 
 def test_refusal_is_right_where_answering_and_answerability_agree() -> None:
