@@ -74,6 +74,11 @@ class JudgeSpec(Strict):
         """Host and port of `api_base`, the part of it that identifies who answers."""
         return urlsplit(self.api_base).netloc.rpartition("@")[2] if self.api_base else None
 
+    @property
+    def address(self) -> str | None:
+        """`api_base` fit to be shown: without user, password and query."""
+        return public_address(self.api_base) if self.api_base else None
+
     @field_validator("api_base")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
@@ -111,6 +116,12 @@ class JudgeSpec(Strict):
         if concurrency is not None:
             given["limits"] = {**self.limits.model_dump(), "concurrency": concurrency}
         return _judge({**self.model_dump(exclude_defaults=True), **given}, "the judge's options")
+
+
+def public_address(url: str) -> str:
+    """An address without what may be a secret in it: user, password, query and fragment."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def find_judge(model: str | None, config: Path | None = None) -> JudgeSpec:
@@ -162,7 +173,8 @@ def _problem(item: Any) -> str:
     *path, field = [str(part) for part in item["loc"]] or ["judge"]
     name = ".".join([*path, field])
     if item["type"] != "extra_forbidden":
-        return f"{name}: {item['msg'].removeprefix('Value error, ')} (seen: {item['input']!r})"
+        seen = public_address(item["input"]) if field == "api_base" else item["input"]
+        return f"{name}: {item['msg'].removeprefix('Value error, ')} (seen: {seen!r})"
     if field == "api_key":
         return "api_key: keys come only from the environment; name the variable with api_key_env"
     tables: dict[str, type[BaseModel]] = {"price": Price, "limits": Limits}

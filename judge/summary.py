@@ -101,7 +101,7 @@ def totals(run: Path, lines: str = "judgments.jsonl") -> dict[str, Any]:
             counts["reasks"] += call["kind"] == "reask"
             counts["input_tokens"] += usage.get("input_tokens") or 0
             counts["output_tokens"] += usage.get("output_tokens") or 0
-            if usage and call.get("cost_usd") is None:
+            if call["status"] == 200 and call.get("cost_usd") is None:
                 counts["unknown_price_calls"] += 1
             counts["cost_usd"] += call.get("cost_usd") or 0.0
     counts["wall_s"] = round(sum(made.get("wall_s", 0.0) for made in manifest(run)["invocations"]), 3)

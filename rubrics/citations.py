@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -201,12 +202,13 @@ def _is_index(answer: str, match: re.Match[str]) -> bool:
     if not before or answer[match.start() - 1] == "]":
         return False
     content = match.group()[1:-1].strip()
+    word = match.start() - len(before.group())
     after = answer[match.end() : match.end() + 2]
     return bool(
         content == "0"
         or _CODE_WORD.match(before.group())
         or re.match(r"[=(+*/<>]|\.\w| [=+*/<>]", after)
-        or re.search(r"[=+*/(<>] ?$", answer[: match.start() - len(before.group())][-2:])
+        or re.search(r"[=+*/(<>] ?$", answer[max(0, word - 2) : word])
     )
 
 
@@ -285,18 +287,19 @@ def statements(
     citations = parse(answer, contexts)
     definitions = definition_spans(answer)
     spans = [span for span in sentence_spans(answer) if not inside(span[0], definitions)]
+    starts = [citation.start for citation in citations]
     attached: list[list[Citation]] = [[] for _ in spans]
     texts: list[str] = []
     for place, (start, end) in enumerate(spans):
         limit = spans[place + 1][0] if place + 1 < len(spans) else len(answer)
         first = 0 if place == 0 else start
-        attached[place] = [citation for citation in citations if first <= citation.start < limit]
+        attached[place] = citations[bisect_left(starts, first) : bisect_left(starts, limit)]
         texts.append(unmarked(answer, start, end, [c for c in attached[place] if start <= c.start < end]))
     kept = [place for place, text in enumerate(texts) if any(character.isalnum() for character in text)]
-    for place in (place for place in range(len(spans)) if place not in set(kept) and attached[place]):
-        target = max((other for other in kept if other < place), default=None)
-        if target is not None:
-            attached[target] += attached[place]
+    for place in sorted(set(range(len(spans))) - set(kept)):
+        before = bisect_left(kept, place)
+        if attached[place] and before:
+            attached[kept[before - 1]] += attached[place]
     if scope == "paragraph":
         _spread(answer, spans, attached)
     return [CitedStatement(n, texts[place], tuple(attached[place])) for n, place in enumerate(kept, start=1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +14,12 @@ from judge.llm.budget import OverBudget
 from judge.llm.capability import Capability, Output
 from judge.llm.failures import CallFailed
 from judge.llm.library import instructor
+from judge.llm.request import legible
 from judge.llm.sending import Asking, Sender
 from judge.llm.structured import answer_model, can_be_strict
 
 MOST_REASKS = 2
+SLACK = 0.01  # rounding of the provider in probabilities
 NO_LOGPROBS = "gives no token probabilities, which quick mode needs. Use --mode full, or another model."
 
 
@@ -67,8 +70,7 @@ class Answerer:
                 raise CallFailed("unparsable", "the reply has no token probabilities, though earlier ones had")
             raise ProviderStop(f"{model}: {NO_LOGPROBS}")
         self._gave_logprobs = True
-        found = {entry.token: entry.logprob for entry in [content[0], *(content[0].top_logprobs or [])]}
-        return sorted(found.items(), key=lambda pair: -pair[1])
+        return _distribution(asking, [content[0], *(content[0].top_logprobs or [])])
 
     def _instructed(self, output: Output) -> Callable[..., Awaitable[Any]]:
         """Instructor's create function for an output mode.
@@ -104,6 +106,16 @@ class Answerer:
         if len(getattr(response.choices[0].message, "tool_calls", None) or ()) > 1:
             raise json.JSONDecodeError("the reply has several tool calls instead of one", "", 0)
         return _uncounted(response)
+
+
+def _distribution(asking: Asking, entries: list[Any]) -> list[tuple[str, float]]:
+    """The alternatives, each once, the most likely first; CallFailed when they are no probabilities."""
+    found = {legible(entry.token): float(entry.logprob) for entry in entries}
+    likely = {token: logprob for token, logprob in found.items() if logprob != -math.inf}
+    if not all(logprob <= SLACK for logprob in likely.values()) or sum(map(math.exp, likely.values())) > 1 + SLACK:
+        asking.rows[-1]["outcome"] = "unparsable"
+        raise CallFailed("unparsable", f"the token probabilities of the reply are none: logprobs {list(found.values())}")
+    return sorted(likely.items(), key=lambda pair: -pair[1])
 
 
 def _enforce(channel: dict[str, Any], known: Capability, asking: Asking) -> None:

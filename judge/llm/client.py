@@ -21,7 +21,7 @@ from judge.llm.budget import Budget, TokenPrice
 from judge.llm.cache import ReplyCache
 from judge.llm.capability import Capability
 from judge.llm.failures import CallFailed, ParameterRefused
-from judge.llm.request import Reply, Request, key_head, key_of
+from judge.llm.request import Reply, Request, key_head, key_of, legible
 from judge.llm.retry import Sleep
 from judge.llm.sending import Asking, Sender
 from judge.llm.structured import schema_hash
@@ -153,7 +153,7 @@ class Client:
         try:
             found = await self._answered(asking)
         except CallFailed as failure:
-            found = {"error_kind": failure.kind, "error": str(failure)}
+            found = {"error_kind": failure.kind, "error": legible(str(failure))}
         usage, cost = ledger.totals(asking.rows)
         reply = Reply(
             key=self.key(request),  # not `key`: what the model supports may have been learned on the way

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import os
 import re
 import time
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 from judge.config import JudgeSpec
 from judge.errors import JudgeError, ProviderStop
 from judge.llm.library import litellm
-from judge.llm.request import ErrorKind
+from judge.llm.request import ErrorKind, legible
+
+SHORTEST_KEY = 8
 
 QUOTA = re.compile(
     r"insufficient_quota|exceeded your current quota|insufficient credits|credit balance is too low", re.I
@@ -23,6 +26,10 @@ BAD_PARAMETER = re.compile(
 )
 NO_KEY = re.compile(r"missing credentials|api_key client option must be set", re.I)
 NO_REPLY = re.compile(r"connection error|cannot connect to host|server disconnected|connection reset", re.I)
+NO_COMPLETION = re.compile(
+    r"empty or invalid response from LLM|invalid response object|expecting value: line|'choices' that is not a list", re.I
+)
+KEY = re.compile(r"\bsk-[\w-]{6,}|(?<=Bearer )\S{6,}")
 MODERATED = re.compile(r"content management policy|content policy|moderation|flagged", re.I)
 
 
@@ -56,7 +63,7 @@ class ParameterRefused(ProviderStop):
 def sorted_failure(error: Exception, spec: JudgeSpec) -> CallFailed | ProviderStop:
     """The failure that an exception of the LLM library stands for, in plain words."""
     lib = litellm()
-    message = _first_line(error)
+    message = _first_line(error, spec)
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
     if isinstance(error, TimeoutError | lib.Timeout):
@@ -72,6 +79,9 @@ def sorted_failure(error: Exception, spec: JudgeSpec) -> CallFailed | ProviderSt
         return CallFailed("transport", said, status=429, retryable=True, wait_s=retry_after(error))
     if isinstance(error, lib.BadRequestError | lib.UnprocessableEntityError):
         return CallFailed("bad_request", f"the provider rejects the request ({status}): {message}", status=status)
+    if NO_COMPLETION.search(message):
+        said = f"what came back is no chat completion (is the address right?): {message}"
+        return CallFailed("transport", said, retryable=True)
     if isinstance(error, lib.APIConnectionError | lib.BadGatewayError) or (status is not None and status >= 500):
         answered = None if NO_REPLY.search(message) else status
         return CallFailed("transport", message, status=answered, retryable=True, wait_s=retry_after(error))
@@ -86,7 +96,7 @@ def _for_every_call(error: Exception, message: str, status: int | None, spec: Ju
     if status in (401, 403) or NO_KEY.search(message):
         return ProviderStop(f"{spec.model}: the provider rejects the key: {message}\n{_key_advice(spec)}")
     if status == 404 or (status == 400 and UNKNOWN_MODEL.search(message)):
-        where = f" at {spec.api_base}" if spec.api_base else ""
+        where = f" at {spec.address}" if spec.address else ""
         return ProviderStop(f"{spec.model}: no such model{where}: {message}\nCheck the model string and the address.")
     if isinstance(error, lib.UnsupportedParamsError) or (status == 400 and BAD_PARAMETER.search(message)):
         advice = "Set it in judge.toml (params = {...}), or have it left out: drop_unsupported = true."
@@ -127,12 +137,21 @@ def _header(headers: Any, name: str) -> str | None:
     return None if value is None else str(value).strip()
 
 
-def _first_line(error: Exception) -> str:
-    """The provider's own words, at most 300 characters, without the library's class names in front."""
-    text = str(getattr(error, "message", None) or error).strip()
+def _first_line(error: Exception, spec: JudgeSpec) -> str:
+    """The provider's own words, at most 300 characters, without keys and the library's class names in front."""
+    text = str(getattr(error, "message", None) or error)[:10_000].strip()
     text = re.sub(r"^(litellm\.\w+: ?)+", "", text).split("\n", 1)[0].strip()
-    text = re.sub(r"^\w*(Error|Exception): ?", "", text)
-    return text[:300] or type(error).__name__
+    text = re.sub(r"^\w*(Error|Exception)(: ?| - )", "", text)
+    return legible(_without_keys(text, spec))[:300] or type(error).__name__
+
+
+def _without_keys(text: str, spec: JudgeSpec) -> str:
+    """The text with every key of the environment, and all that looks like one, left out: messages are archived."""
+    names = [name for name in os.environ if name.endswith("_API_KEY") or name == spec.api_key_env]
+    for key in filter(None, map(os.environ.get, names)):
+        if len(key) >= SHORTEST_KEY:
+            text = text.replace(key, "[key]")
+    return KEY.sub("[key]", text)
 
 
 def _key_advice(spec: JudgeSpec) -> str:

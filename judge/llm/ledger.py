@@ -7,9 +7,10 @@ from typing import Any, Literal
 from judge.config import JudgeSpec, Price
 from judge.llm.budget import TokenPrice
 from judge.llm.library import litellm
-from judge.llm.request import Usage
+from judge.llm.request import Usage, legible
 
 Kind = Literal["first", "retry", "reask"]
+MOST_TOKENS = 10**9
 NO_USAGE: Usage = {"input_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
 
 
@@ -39,23 +40,24 @@ def paid_row(kind: Kind, response: Any, price: Price | None, latency_s: float) -
 
 
 def usage_of(response: Any) -> Usage | None:
-    """Tokens as the provider counted them; None when it did not say."""
+    """Tokens as the provider counted them; None when it did not say, or said what cannot be."""
     usage = getattr(response, "usage", None)
     if usage is None:
         return None
     details = getattr(usage, "completion_tokens_details", None)
-    return {
+    counts = {
         "input_tokens": usage.prompt_tokens or 0,
         "output_tokens": usage.completion_tokens or 0,
         "reasoning_tokens": getattr(details, "reasoning_tokens", None) or 0,
     }
+    return counts if all(0 <= count <= MOST_TOKENS for count in counts.values()) else None
 
 
 def cost_of(response: Any, usage: Usage | None, price: Price | None) -> float | None:
     """US dollars: the price of judge.toml, else what the price map gave for this one call; None = unknown."""
     if price is None:
         cost = response._hidden_params.get("response_cost")
-        return None if cost is None else float(cost)
+        return float(cost) if cost is not None and usage is not None else None
     if usage is None:
         return None
     dollars = price.input_per_million * usage["input_tokens"] + price.output_per_million * usage["output_tokens"]
@@ -78,11 +80,19 @@ def totals(rows: list[dict[str, Any]]) -> tuple[Usage, float | None]:
 def read(response: Any) -> dict[str, Any]:
     """What a reply says of itself: raw text (the arguments, when it is a tool call), finish reason, model version."""
     if response is None or not response.choices:
-        return {"model_returned": getattr(response, "model", None)}
+        return {"model_returned": _text(getattr(response, "model", None))}
     choice = response.choices[0]
     calls = getattr(choice.message, "tool_calls", None)
     text = calls[0].function.arguments if calls else choice.message.content
-    return {"text": text, "finish_reason": choice.finish_reason, "model_returned": response.model}
+    return {
+        "text": _text(text),
+        "finish_reason": _text(choice.finish_reason),
+        "model_returned": _text(response.model),
+    }
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else legible(str(value))
 
 
 def price_of(spec: JudgeSpec, model: str) -> TokenPrice | None:

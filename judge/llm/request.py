@@ -61,6 +61,11 @@ class Reply:
     error: str | None = None
 
 
+def legible(text: str) -> str:
+    """The text as it can be written to a file: a lone surrogate, which is no character, becomes U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def key_head(constant: dict[str, Any]) -> Any:
     """SHA-256 state over everything of a key that does not change from request to request."""
     return hashlib.sha256(orjson.dumps({"key_version": KEY_VERSION, **constant}, option=orjson.OPT_SORT_KEYS))

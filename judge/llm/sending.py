@@ -128,7 +128,7 @@ class Sender:
             advice = "If it is about response_format or tools, give another `output` for this judge in judge.toml."
             return ProviderStop(f"{self.spec.model}: the first {self._rejected} requests failed: {failure}\n{advice}")
         if failure.kind == "transport" and not self._reached and tries >= UNREACHED_ATTEMPTS:
-            where = self.spec.api_base or "the provider"
+            where = self.spec.address or "the provider"
             return ProviderStop(f"{self.spec.model}: cannot reach {where}: {failure}\nIs the server running?")
         return failure
 
