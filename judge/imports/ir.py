@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,6 @@ import orjson
 from judge.errors import InputError
 from judge.imports.rows import Problem, Row, Source, Stream, shown
 
-Qrels = dict[str, dict[str, float]]
-Run = dict[str, list[tuple[str, float]]]
-
 
 def trec_kind(first_line: str) -> str | None:
     """`qrels` (4 fields) or `run` (6 fields) by the first line of a file, else None."""
@@ -22,49 +18,6 @@ def trec_kind(first_line: str) -> str | None:
     if len(fields) == 6 and fields[1].upper() == "Q0":
         return "run"
     return "qrels" if len(fields) == 4 and fields[3].lstrip("-").isdigit() else None
-
-
-def read_qrels(path: Path) -> Qrels:
-    """Grades by query and document; TREC (qid 0 docid grade) or BEIR TSV with a header. Negative grades are kept."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        file.seek(0)
-        if first.startswith("query-id"):
-            rows = [[r["query-id"], r["corpus-id"], r["score"]] for r in csv.DictReader(file, delimiter="\t")]
-            lines = list(enumerate(rows, 2))
-        else:
-            fields = ((n, line.split()) for n, line in enumerate(file, 1) if line.strip())
-            lines = [(n, [f[0], f[2], f[3]] if len(f) == 4 else f) for n, f in fields]
-    made: Qrels = {}
-    for number, row in lines:
-        query, doc, grade = _three(path, number, row, "qid 0 docid grade")
-        made.setdefault(query, {})[doc] = grade
-    return made
-
-
-def read_run(path: Path) -> Run:
-    """Rankings by query, by score descending and, as trec_eval does, by document id descending on ties.
-
-    The rank column is not used: some writers put 0 on every line.
-    """
-    made: Run = {}
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            fields = line.split()
-            if not fields:
-                continue
-            row = [fields[0], fields[2], fields[4]] if len(fields) == 6 else fields
-            query, doc, score = _three(path, number, row, "qid Q0 docid rank score tag")
-            made.setdefault(query, []).append((doc, score))
-    return {query: sorted(items, key=lambda item: (item[1], item[0]), reverse=True) for query, items in made.items()}
-
-
-def _three(path: Path, number: int, row: list[str], layout: str) -> tuple[str, str, float]:
-    try:
-        query, doc, value = row
-        return query, doc, float(value)
-    except ValueError:
-        raise InputError(f"{path.name}:{number}: {shown(' '.join(row))}, the layout is: {layout}") from None
 
 
 def refuse_trec(path: Path) -> None:
@@ -97,8 +50,11 @@ def open_beir(folder: Path) -> Source:
 
 
 def _beir_rows(folder: Path) -> Stream:
+    from judge.retrieval.trec import read_qrels, read_ranking
+
     qrels = {file.stem: read_qrels(file) for file in sorted((folder / "qrels").glob("*.tsv"))}
-    run = read_run(folder / "run.trec") if (folder / "run.trec").is_file() else None
+    ranked = read_ranking(folder / "run.trec") if (folder / "run.trec").is_file() else None
+    run = None if ranked is None else {q: list(zip(r.ids, r.scores, strict=True)) for q, r in ranked.items()}
     wanted = {doc for ranking in (run or {}).values() for doc, _ in ranking}
     corpus = {d["_id"]: d for _, d in _lines(folder / "corpus.jsonl") if d.get("_id") in wanted}
     for at, query in _lines(folder / "queries.jsonl"):
