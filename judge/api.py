@@ -124,19 +124,21 @@ async def score_resolved(
         watcher.say(notes)
         client, secret = open_client(resolved.spec, options, archive.manifest.get("resolved"))
         try:
-            client.budget = make_budget(options.max_cost, client)
+            client.budget = make_budget(options.max_cost, client, archive.path)
             job = _begin(archive, resolved, options, data, client, secret)
-            fresh.replace(out / "cases.jsonl")
+            if taken := archive.renew(fresh, {rubric.id: rubric.rubric_hash for rubric in resolved.rubrics}):
+                notes.append(f"{taken} judgments are about an earlier version of their case or rubric: made again")
+                watcher.say(notes[-1:])
             summary = await score_run(archive, job, client, n_cases=data.n, stop=stop, watcher=watcher)
         finally:
             fresh.unlink(missing_ok=True)
             freed = await client.aclose()
-    closing = list(client.warnings)
-    closing += calibrations.note(summary, archive.manifest["judge"], options.calibration)
-    watcher.say([*closing, *freed])
-    summary["warnings"] = [*resolved.notes, *closing]
-    write_json(out / "summary.json", summary)
-    scores.write(out, summary)
+        closing = list(client.warnings)
+        closing += calibrations.note(summary, archive.manifest["judge"], options.calibration)
+        watcher.say([*closing, *freed])
+        summary["warnings"] = [*resolved.notes, *closing]
+        write_json(out / "summary.json", summary)
+        scores.write(out, summary)
     return Result(out, summary, [*notes, *closing])
 
 

@@ -135,11 +135,11 @@ async def compare_options(
             joined = join(sources, fresh, selection, format=options.format, map=options.map)
             humans = read_preferences(labels, joined.pairs) if labels is not None else None
             client, secret = open_client(resolved.spec, options, archive.manifest.get("resolved"))
-            client.budget = make_budget(options.max_cost, client)
+            client.budget = make_budget(options.max_cost, client, archive.path)
             dataset = {"n": joined.n_questions, "fingerprint": joined.fingerprint, "systems": list(joined.systems)}
             secret = begin(archive, resolved, options, client, secret, dataset=dataset)
             job = _job(resolved, options, joined, secret)
-            fresh.replace(out / "cases.jsonl")
+            archive.renew(fresh, {job.rubric.id: job.rubric.rubric_hash})
             await _compare_run(archive, job, client, n=joined.n_pairs, stop=stop, watcher=watcher)
             if humans is None:
                 humans = preferences_of_cases(out / "cases.jsonl", job.rubric.id, job.pairs)
@@ -162,8 +162,8 @@ async def compare_options(
         }
         archive.manifest["totals"] = summary["totals"]
         archive.save()
-    write_json(out / "summary.json", summary)
-    comparison.write(out, summary)
+        write_json(out / "summary.json", summary)
+        comparison.write(out, summary)
     return Result(out, summary, notes)
 
 

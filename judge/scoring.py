@@ -21,7 +21,7 @@ from judge.llm.client import Client
 from judge.llm.request import Reply, Request
 from judge.pointwise import Judgment, Mode, Plan, Task, plan, settle
 from judge.runs import Run, write_json
-from judge.summary import summarize
+from judge.summary import summarize, totals
 from rubrics.model import Layout, Rubric
 
 
@@ -198,8 +198,11 @@ def suited(rubrics: Sequence[Rubric], mode: Mode, local: bool) -> None:
             )
 
 
-def make_budget(max_cost: float | None, client: Client) -> Budget | None:
-    """A budget, or None without --max-cost; an unknown price cannot be bounded and is refused."""
+def make_budget(max_cost: float | None, client: Client, run: Path) -> Budget | None:
+    """A budget for the whole run, what earlier invocations spent included; None without --max-cost.
+
+    An unknown price cannot be bounded and is refused.
+    """
     if max_cost is None:
         return None
     price = client.price()
@@ -208,4 +211,7 @@ def make_budget(max_cost: float | None, client: Client) -> Budget | None:
             f"--max-cost {max_cost}: the price of {client.spec.model!r} is unknown, so cost cannot be bounded. "
             "Give `price` for this judge in judge.toml, or drop --max-cost"
         )
-    return Budget(max_cost, price)
+    budget = Budget(max_cost, price)
+    if (run / "run.json").exists():
+        budget.spent = totals(run)["cost_usd"] or 0.0
+    return budget

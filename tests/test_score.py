@@ -202,6 +202,9 @@ def test_max_cost_stops_before_it_is_passed_and_the_rest_resumes(score, provider
     assert stopped.summary["stopped"] == "max_cost"
     assert 0 < spent <= room_for_one
     assert 1 < len(stopped.to_frame()) < 60
+    sent = provider.stats()["requests"]
+    assert score(cases(60), max_cost=room_for_one).summary["stopped"] == "max_cost"
+    assert provider.stats()["requests"] == sent, "the limit is of the run, not of the invocation"
     whole = score(cases(60))
     assert len(whole.to_frame()) == 60
     assert provider.stats()["requests"] == 60
