@@ -8,8 +8,11 @@ replies.jsonl       every reply with its messages, raw text, usage and HTTP call
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import filecmp
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,30 +21,53 @@ from typing import IO, Any
 import orjson
 
 from judge.cases import Case, load_normalised
-from judge.errors import UsageError
-from judge.llm.request import Reply, Request
+from judge.errors import InputError, UsageError
+from judge.imports import shown
+from judge.llm.request import Reply, Request, legible
 from rubrics.model import Rubric
 
 FINISHED = frozenset({"scored", "undefined", "not_applicable", "cannot_judge"})
+MANIFEST = frozenset({"judge", "secret", "rubrics", "invocations"})
+_RESTORE = "Restore it from a copy, or judge into another --out: the cache makes that free where it is kept"
 FIXED = ("model", "endpoint", "params", "mode", "layout", "output")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every complete JSON line of a file with its byte offset; nothing when the file does not exist."""
+    """Every complete JSON line of a file with its byte offset; nothing when the file does not exist.
+
+    Raises InputError at a damaged line: passing over it would silently change every number made from the file.
+    """
     if not path.exists():
         return
     offset = 0
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             if line.endswith(b"\n") and line.strip():
-                yield offset, orjson.loads(line)
+                yield offset, _object(path, number, line)
             offset += len(line)
+
+
+def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        found = None
+    if isinstance(found, dict) and ("case_id" in found or "key" in found):
+        return found
+    raise InputError(
+        f"{path}:{number}: damaged line {shown(line[:60])}. Delete that line and run the command that made the run "
+        "again: what is missing is judged again, and paid for again only where its reply is lost too"
+    )
 
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a JSON file in one step: readers see the old one or the new one, never half."""
     temporary = path.with_suffix(path.suffix + ".part")
-    temporary.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+    try:
+        content = orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    except TypeError:  # a lone surrogate, as in the name of a folder that is not UTF-8
+        content = legible(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)).encode()
+    temporary.write_bytes(content + b"\n")
     temporary.replace(path)
 
 
@@ -50,7 +76,12 @@ def manifest(run: Path) -> dict[str, Any]:
     path = run / "run.json"
     if not path.exists():
         raise UsageError(f"{run} is not a run directory: it has no run.json. Give the --out of a `judge score` command")
-    loaded: dict[str, Any] = orjson.loads(path.read_bytes())
+    try:
+        loaded = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: damaged ({error.msg}). {_RESTORE}") from None
+    if not isinstance(loaded, dict) or not MANIFEST.issubset(loaded):
+        raise InputError(f"{path}: damaged (it needs {', '.join(sorted(MANIFEST))}). {_RESTORE}")
     return loaded
 
 
@@ -88,11 +119,26 @@ class Run:
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> Run:
+        try:
+            self._open()
+        except BaseException as error:
+            self._close()
+            raise self._in_words(error) from error
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        late = self._close()
+        if error is None and late is not None:
+            raise self._in_words(late) from late
+        if isinstance(error, OSError):
+            raise self._in_words(error) from error
+
+    def _open(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = (self.path / ".lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise UsageError(
                 f"{self.path} is being written by another process: wait for it, or use another --out"
             ) from None
@@ -106,14 +152,28 @@ class Run:
         for offset, row in read_lines(self.path / "replies.jsonl"):
             if row["error_kind"] is None:
                 self._replies[bytes.fromhex(row["key"])] = offset
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def _close(self) -> OSError | None:
+        """Closes all files; what went wrong on the way is returned, not raised, so that the rest is closed too."""
+        failed = None
         for file in self._files.values():
-            os.fsync(file.fileno())
-            file.close()
+            try:
+                os.fsync(file.fileno())
+                file.close()
+            except OSError as error:
+                failed = error
         if self._lock is not None:
             self._lock.close()
+        return failed
+
+    def _in_words(self, error: BaseException) -> BaseException:
+        if not isinstance(error, OSError):
+            return error
+        where = error.filename or self.path
+        return UsageError(
+            f"{where}: {error.strerror or error}. What was judged so far is kept; once this is mended, the same "
+            "command goes on from there"
+        )
 
     def begin(self, judge: Mapping[str, Any], **settings: Any) -> None:
         """Takes the settings of this invocation into run.json; a different judge, mode or parameter is refused."""
@@ -131,6 +191,32 @@ class Run:
         self.manifest |= {"judge": dict(judge), **settings}
         self.manifest.setdefault("invocations", [])
         self.save()
+
+    def renew(self, fresh: Path, rubric_hashes: Mapping[str, str]) -> int:
+        """Puts the new copy of the cases in place and takes out the lines that are about something else than it.
+
+        Those are of a case whose content has changed, or by another version of one of `rubric_hashes`. Their replies
+        stay archived. Cases that are gone from the file keep their lines. Returns the number of lines taken out.
+        """
+        changed = _changed(self.path / "cases.jsonl", fresh)
+        kept = self.lines.with_suffix(".part")
+        now = dict(rubric_hashes)
+        taken = 0
+        with kept.open("wb") as target:
+            for _, row in read_lines(self.lines):
+                if row["case_id"] in changed or now.get(row["rubric"], row["rubric_hash"]) != row["rubric_hash"]:
+                    taken += 1
+                else:
+                    target.write(orjson.dumps(row) + b"\n")
+        if taken:
+            self._replace_lines(kept)
+            self._done = {}
+            for offset, row in read_lines(self.lines):
+                self._note(row, offset)
+        else:
+            kept.unlink()
+        fresh.replace(self.path / "cases.jsonl")
+        return taken
 
     def save(self) -> None:
         write_json(self.path / "run.json", self.manifest)
@@ -171,15 +257,22 @@ class Run:
                 target.write(source.readline())
             target.flush()
             os.fsync(target.fileno())
-        self._files.pop(self.lines).close()
-        temporary.replace(self.lines)
-        self._files[self.lines] = self.lines.open("ab", buffering=0)
+        self._replace_lines(temporary)
         return len(gone)
+
+    def _replace_lines(self, other: Path) -> None:
+        self._files.pop(self.lines).close()
+        other.replace(self.lines)
+        self._files[self.lines] = self.lines.open("ab", buffering=0)
 
     def _append(self, path: Path, row: Mapping[str, Any]) -> int:
         file = self._files[path]
         offset = file.seek(0, os.SEEK_END)
-        file.write(orjson.dumps(row) + b"\n")
+        line = orjson.dumps(row) + b"\n"
+        written = file.write(line)
+        if written != len(line):  # a disk that is full takes a part; without it the next line starts clean
+            file.truncate(offset)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return offset
 
     def _note(self, row: Mapping[str, Any], offset: int) -> None:
@@ -188,6 +281,25 @@ class Run:
             self._done[name] = (bytes.fromhex(work_key(row)), row["rubric_hash"], offset)
         else:
             self._done.pop(name, None)
+
+
+def _changed(before: Path, now: Path) -> frozenset[str]:
+    """Ids of the cases that stand in both copies with differing content; of all cases when `before` is damaged."""
+    if not before.exists() or filecmp.cmp(before, now, shallow=False):
+        return frozenset()
+    try:
+        known = _contents(before)
+    except InputError:
+        return frozenset(_contents(now))
+    return frozenset(name for name, content in _contents(now).items() if known.get(name, content) != content)
+
+
+def _contents(cases: Path) -> dict[str, int]:
+    """A hash of the content of each case by id, over all its systems."""
+    found: dict[str, int] = {}
+    for case in load_normalised(cases):
+        found[case.id] = found.get(case.id, 0) ^ hash((case.system, case.content_hash()))
+    return found
 
 
 def reply_to_row(request: Request, reply: Reply) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def _distribution(asking: Asking, entries: list[Any]) -> list[tuple[str, float]]
     likely = {token: logprob for token, logprob in found.items() if logprob != -math.inf}
     if not all(logprob <= SLACK for logprob in likely.values()) or sum(map(math.exp, likely.values())) > 1 + SLACK:
         asking.rows[-1]["outcome"] = "unparsable"
-        raise CallFailed("unparsable", f"the token probabilities of the reply are none: logprobs {list(found.values())}")
+        raise CallFailed("unparsable", f"the log probabilities of the reply cannot be: {list(found.values())[:5]}")
     return sorted(likely.items(), key=lambda pair: -pair[1])
 
 

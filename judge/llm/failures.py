@@ -27,7 +27,8 @@ BAD_PARAMETER = re.compile(
 NO_KEY = re.compile(r"missing credentials|api_key client option must be set", re.I)
 NO_REPLY = re.compile(r"connection error|cannot connect to host|server disconnected|connection reset", re.I)
 NO_COMPLETION = re.compile(
-    r"empty or invalid response from LLM|invalid response object|expecting value: line|'choices' that is not a list", re.I
+    r"empty or invalid response from LLM|invalid response object|expecting value: line|'choices' that is not a list",
+    re.I,
 )
 KEY = re.compile(r"\bsk-[\w-]{6,}|(?<=Bearer )\S{6,}")
 MODERATED = re.compile(r"content management policy|content policy|moderation|flagged", re.I)
