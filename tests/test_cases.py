@@ -253,6 +253,14 @@ def test_unknown_fields_go_to_metadata_with_one_warning_and_a_suggestion(tmp_pat
     assert notes == ["cases.jsonl: unknown fields kept under metadata: `anwser` (did you mean `answer`?), `team`"]
 
 
+def test_unknown_fields_may_hold_objects_lists_and_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text('{"question": "q", "checks": {"a": 1}, "n": 3}\n{"question": "r", "checks": {"a": 2}, "n": [4]}\n')
+    notes: list[str] = []
+    assert [case.metadata["n"] for case in read_cases(path, notes=notes)] == [3, [4]]
+    assert any("`checks`" in note for note in notes)
+
+
 def test_an_unknown_field_never_overwrites_metadata(tmp_path: Path) -> None:
     error = refused(jsonl(tmp_path, {"question": "q", "team": 1, "metadata": {"team": 2}}))
     assert "team: 1, also a key of metadata; rename one of the two" in error.rows[0]

@@ -73,7 +73,7 @@ def _with_metadata(row: dict[str, Any], extra: dict[str, Any], unknown: Counter[
     twice = next((name for name in extra if name in metadata), None)
     if twice is not None:
         raise FieldError(f"{twice}: {shown(extra[twice])}, also a key of metadata; rename one of the two")
-    unknown.update(extra)
+    unknown.update(extra.keys())
     return {**{k: v for k, v in row.items() if k in _KNOWN}, "metadata": {**metadata, **extra}}
 
 
