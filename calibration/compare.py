@@ -81,7 +81,8 @@ def mcnemar(only_a: int, only_b: int) -> McNemar:
     point = tail - (float(bdtr(fewer - 1, n, 0.5)) if fewer else 0.0)
     if only_a == only_b:
         return McNemar(only_a, only_b, 1.0, 1 - point / 2)
-    return McNemar(only_a, only_b, 2 * tail, 2 * tail - point)
+    both = min(1.0, 2 * tail)  # rounding lifts it above 1 at 4 against 5
+    return McNemar(only_a, only_b, both, both - point)
 
 
 def wilcoxon(

@@ -141,3 +141,9 @@ def test_non_inferiority_looks_at_the_lower_bound_only():
 
 def test_the_normal_quantile_is_the_textbook_one():
     assert normal_quantile(0.95) == pytest.approx(1.959963984540054, abs=1e-12)
+
+
+def test_no_p_value_exceeds_one_by_rounding():
+    """4 against 5 of 9: twice the lower tail is 2 * (1 + 9 + 36 + 84 + 126) / 512 = 1 exactly."""
+    assert mcnemar(4, 5).p_exact == 1.0
+    assert all(mcnemar(a, a + 1).p_exact <= 1.0 for a in range(60))
