@@ -17,7 +17,7 @@ import rubrics as rubric_files
 from judge import calibrations
 from judge.background import Stop, run, submit
 from judge.cases import Normalised, normalise
-from judge.config import JudgeSpec, find_judge
+from judge.config import JudgeSpec, find_judge, public_address
 from judge.errors import UsageError
 from judge.llm.cache import ReplyCache
 from judge.llm.client import Client
@@ -167,16 +167,31 @@ def resolve(options: Options, suit: Callable[[Sequence[Rubric], Mode, bool], Non
     spec = find_judge(options.model, options.config).override(
         concurrency=options.concurrency, api_base=options.api_base, timeout=options.timeout
     )
+    _refuse_values(options)
     mode: Mode = options.mode or ("quick" if spec.is_local else "full")
     chosen = tuple(rubric_files.load(name, options.rubrics_dir) for name in dict.fromkeys(options.rubrics))
     suit(chosen, mode, spec.is_local)
-    for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
-        if value is not None and value < 1:
-            raise UsageError(f"--{name} {value}: must be 1 or more")
     if options.calibration is not None and not options.calibration.is_dir():
         raise UsageError(f"--calibration {options.calibration}: no such folder; `judge audit --save` makes one")
     replaced = rubric_files.overrides(options.rubrics_dir)
     return Resolved(spec, mode, chosen, [*_choice(spec), *replaced, *self_preference(spec.model, options.generated_by)])
+
+
+def _refuse_values(options: Options) -> None:
+    """What the command line cannot give, or only as a mistake: callers from Python are told in the same words."""
+    if not options.rubrics:
+        raise UsageError("no rubric given: name at least one, such as faithfulness (judge rubrics list)")
+    for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise UsageError(f"--{name} {value!r}: must be a whole number, 1 or more")
+    for name, chosen, allowed in (
+        ("mode", options.mode, (None, "full", "quick")),
+        ("layout", options.layout, ("rubric_first", "item_first")),
+    ):
+        if chosen not in allowed:
+            raise UsageError(f"--{name} {chosen!r}: choose {' or '.join(filter(None, allowed))}")
+    if options.max_cost is not None and not 0 < options.max_cost < float("inf"):
+        raise UsageError(f"--max-cost {options.max_cost}: must be a number of US dollars above 0")
 
 
 def take_cases(cases: Any, options: Options, destination: Path) -> Normalised:
@@ -284,9 +299,11 @@ def _family(model: str) -> str:
 
 
 def _plain(options: Options) -> dict[str, Any]:
+    address = options.api_base and public_address(options.api_base)
     return {name: str(value) if isinstance(value, Path) else value
             for name in Options.__dataclass_fields__
-            if not isinstance(value := getattr(options, name), Sequence) or isinstance(value, str)}  # fmt: skip
+            if not isinstance(value := getattr(options, name), Sequence) or isinstance(value, str)
+            } | {"api_base": address}  # fmt: skip
 
 
 def _versions() -> dict[str, str | None]:

@@ -11,7 +11,7 @@ from typing import Any
 from judge.errors import UsageError
 from judge.runs import rows
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 FORMATS = ("csv", "parquet", "jsonl")
 
 
@@ -19,7 +19,7 @@ def export(run: Path, format: str, out: Path) -> int:
     """Writes the judgments of a run as csv, parquet or jsonl; returns the number of rows.
 
     CSV and Parquet hold one flat column per field (`details.support_rate`, `usage.input_tokens`); lists are JSON text.
-    In CSV, text that starts with = + - @ tab or CR gets an apostrophe in front, so that no spreadsheet runs it.
+    In CSV, text that starts with = + - @, a tab or a line break gets an apostrophe in front: no spreadsheet runs it.
     Raises UsageError for an unknown format or without the parquet extra.
     """
     if format not in FORMATS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from judge.errors import UsageError
@@ -17,6 +18,8 @@ def parse_thresholds(given: Sequence[str], option: str) -> dict[str, float]:
         name, _, value = text.partition("=")
         try:
             found[name.strip()] = float(value)
+            if not isfinite(found[name.strip()]):
+                raise ValueError
         except ValueError:
             raise UsageError(f"{option} {text!r}: give NAME=NUMBER, such as faithfulness=4.2 or kappa=.6") from None
     return found
@@ -63,6 +66,6 @@ def exit_code(summary: Mapping[str, Any], failed: Sequence[str], max_error_rate:
     if summary.get("stopped") == "interrupted":
         return INTERRUPTED
     rate = summary["error_rate"]
-    if summary.get("stopped") == "max_cost" or (rate is not None and rate > max_error_rate):
+    if summary.get("stopped") == "max_cost" or (rate is not None and not rate <= max_error_rate):
         return TOO_MANY_ERRORS
     return GATE_FAILED if failed else DONE

@@ -135,7 +135,7 @@ def _document(path: Path) -> Document:
 
 def _folder(folder: Path) -> dict[str, Path]:
     files = {}
-    for path in sorted(folder.glob("*.md")):
+    for path in filter(Path.is_file, sorted(folder.glob("*.md"))):
         with path.open("rb") as stream:
             start = stream.read(64).decode("utf-8-sig", "replace")
         if has_front_matter(start):

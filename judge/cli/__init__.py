@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -76,10 +77,17 @@ _group("model", "The embedded model on this machine.", pull=model.pull, list=mod
 def main() -> None:
     """Runs the command line. Errors meant for people end with exit code 2 and no traceback, Ctrl-C with 130."""
     from calibration.errors import CalibrationError
+    from judge.report.page import visible
     from rubrics import RubricError
 
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     try:
         app(prog_name="judge")
     except (JudgeError, RubricError, CalibrationError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        print(visible(f"error: {error}"), file=sys.stderr)
+    except OSError as error:
+        print(visible(f"error: {error.filename or 'a file'}: {error.strerror or error}"), file=sys.stderr)
+    else:
+        return
+    sys.exit(2)

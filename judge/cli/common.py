@@ -123,10 +123,13 @@ def emit_json(value: Any) -> None:
     """One JSON document; NaN and infinity cannot appear."""
     import json
 
-    print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+    unicode = (sys.stdout.encoding or "").lower() in ("utf-8", "utf8")
+    print(json.dumps(value, ensure_ascii=not unicode, indent=2, allow_nan=False))
 
 
 def say(lines: Iterable[str]) -> None:
     """Notes and warnings, on standard error."""
+    from judge.report.page import visible
+
     for line in lines:
-        print(line, file=sys.stderr)
+        print(visible(line), file=sys.stderr)

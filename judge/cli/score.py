@@ -110,7 +110,7 @@ def score(
         common.emit_json(result.summary)
     else:
         page.show(scores.sections(result.run, result.summary), common.console())
-        print(f"run directory: {result.run}")
+        print(f"run directory: {page.visible(str(result.run))}")
     common.say(f"gate failed: {sentence}" for sentence in failed)
     if stop.why == "max_cost":
         common.say([f"stopped by --max-cost {max_cost}: the same command with a higher one resumes"])

@@ -31,8 +31,10 @@ def parse_cell(field: str, cell: str) -> Any:
     if _glued(field, text):
         return _numpy_list(field, text)
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ast.literal_eval(text)
+        orjson.dumps(value)
+        return value
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         raise FieldError(
             f"{field}: {shown(cell)}, neither JSON nor a plain Python list; constructor calls are not read; "
             "export as JSON or JSONL, or map another column"

@@ -7,14 +7,18 @@ import io
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
+from uuid import UUID
 
 import orjson
+from pydantic import BaseModel
 
 from judge.errors import InputError, UsageError
 from judge.imports.rows import Problem, Row, Source, Stream, shown
+from judge.llm.request import legible
 
 CONTAINERS = ("jsonl", "json", "csv", "tsv", "parquet")
 SUFFIXES = {
@@ -192,7 +196,7 @@ def _parquet_rows(path: Path) -> Stream:
             records = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(batch_size=256))
             for at, record in enumerate(records, 1):
                 record.pop("__index_level_0__", None)
-                yield Row(at, plain(record))
+                yield _plain_row(at, record)
     except ArrowInvalid as error:
         raise InputError(f"{path.name}: not a Parquet file that can be read ({error})") from None
 
@@ -203,7 +207,7 @@ def _from_python(source: Any) -> Source:
         frame = source.reset_index(level=indexes) if indexes else source
         columns = [str(column) for column in frame.columns]
         records: Iterable[Any] = (dict(zip(columns, v, strict=True)) for v in frame.itertuples(index=False, name=None))
-        return Source("DataFrame", "row", (Row(n, plain(record)) for n, record in enumerate(records, 1)))
+        return Source("DataFrame", "row", (_plain_row(n, record) for n, record in enumerate(records, 1)))
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise UsageError(f"cases: {shown(source)}, a path, a DataFrame or a list of dicts is needed")
     return Source("cases", "item", (_mapping(n, record) for n, record in enumerate(source, 1)))
@@ -211,24 +215,46 @@ def _from_python(source: Any) -> Source:
 
 def _mapping(at: int, record: Any) -> Row | Problem:
     if isinstance(record, Mapping):
-        return Row(at, plain(record))
+        return _plain_row(at, record)
     return Problem(at, f"row: {shown(record)}, a dict is needed")
 
 
+def _plain_row(at: int, record: Mapping[Any, Any]) -> Row | Problem:
+    made: dict[str, Any] = {}
+    for name, value in record.items():
+        try:
+            made[plain(str(name))] = plain(value)
+        except (ValueError, RecursionError) as error:
+            said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            return Problem(at, f"{ascii(name)[1:-1]}: {said}")
+    return Row(at, made)
+
+
 def plain(value: Any) -> Any:
-    """Plain JSON types out of numpy, pandas and datetime values; every kind of missing value becomes None."""
-    if value is None or isinstance(value, str | int):
+    """Plain JSON types out of numpy, pandas and datetime values; every kind of missing value becomes None.
+
+    Raises ValueError for what JSON cannot hold.
+    """
+    if isinstance(value, str):
+        if not value.isascii() and legible(value) != value:
+            raise ValueError(f"{ascii(value)[:60]}, holds half a surrogate pair, which is no character")
+        return value
+    if value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
         return None if math.isnan(value) else float(value)
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {plain(str(k)): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
+    if isinstance(value, bytes | bytearray | memoryview | set | frozenset):
+        raise ValueError(f"{shown(value)}, text, a number, a list or an object is needed")
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    return value
+    if isinstance(value, BaseModel | Decimal | UUID):
+        return value
+    raise ValueError(f"{shown(value)}, text, a number, a list or an object is needed")

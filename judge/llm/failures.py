@@ -142,7 +142,7 @@ def _first_line(error: Exception, spec: JudgeSpec) -> str:
     """The provider's own words, at most 300 characters, without keys and the library's class names in front."""
     text = str(getattr(error, "message", None) or error)[:10_000].strip()
     text = re.sub(r"^(litellm\.\w+: ?)+", "", text).split("\n", 1)[0].strip()
-    text = re.sub(r"^\w*(Error|Exception)(: ?| - )", "", text)
+    text = re.sub(r"^(\w*(Error|Exception)(: ?| - ))+", "", text)
     return legible(_without_keys(text, spec))[:300] or type(error).__name__
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +79,25 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
 def show(sections: Iterable[Section], console: Console) -> None:
     """The page on a terminal; colours only where the console has them."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     for section in sections:
+        title = brief(section.title, console.width)
         if section.columns:
-            table = Table(title=escape(section.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+            table = Table(title=Text(title, "table.title"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
             for n, column in enumerate(section.columns):
-                table.add_column(escape(column), justify="left", overflow="fold", no_wrap=n == 0)
+                table.add_column(Text(column), justify="left", overflow="fold", no_wrap=n == 0)
             for row in section.rows:
-                table.add_row(*(escape(visible(cell)) for cell in row))
+                table.add_row(*(Text(visible(cell)) for cell in row))
             console.print(table)
         else:
-            console.print(f"[bold]{escape(section.title)}[/bold]")
+            console.print(Text(title, "bold"))
         for note in section.notes:
-            console.print(f"  {escape(visible(note))}", highlight=False)
+            console.print(Text(f"  {visible(note)}"))
         console.print()
 
 
 def _md(text: str) -> str:
-    escaped = re.sub(r"([\\`*_\[\]|<>#])", r"\\\1", visible(text))
+    escaped = re.sub(r"([\\`*_\[\]|<>#~&])", r"\\\1", visible(text))
     return " ".join(escaped.split())

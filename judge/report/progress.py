@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from judge.report.page import visible
+
 PLAIN_EVERY_S = 10.0
 
 
@@ -28,7 +30,7 @@ class Progress:
             self.bar.stop()
 
     def say(self, lines: Sequence[str]) -> None:
-        for line in lines:
+        for line in map(visible, lines):
             if self.bar is not None:
                 self.bar.console.print(line, markup=False, highlight=False)
             else:

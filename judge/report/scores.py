@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from calibration.display import in_words
@@ -14,20 +15,20 @@ from judge.runs import manifest, rows
 WEAKEST = 5
 
 
-def sections(run: Path, summary: Mapping[str, Any]) -> list[Section]:
-    """The page as values; `summary` is the content of summary.json."""
+def sections(run: Path, summary: Mapping[str, Any], named: str | None = None) -> list[Section]:
+    """The page as values; `summary` is the content of summary.json, `named` what the page calls the run directory."""
     made = manifest(run)
     return [
         _scores(summary, made),
         *(_rubric(name, found) for name, found in summary["rubrics"].items()),
-        *_weakest(run),
+        *_weakest(run, named or str(run)),
         totals_section(summary, made),
     ]
 
 
 def write(run: Path, summary: Mapping[str, Any]) -> None:
     """Writes summary.md beside summary.json."""
-    (run / "summary.md").write_text(markdown(f"Scores: {run.name}", sections(run, summary)), encoding="utf-8")
+    (run / "summary.md").write_text(markdown(f"Scores: {run.name}", sections(run, summary, run.name)), encoding="utf-8")
 
 
 def _scores(summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
@@ -102,13 +103,13 @@ def _bars(histogram: Mapping[str, int]) -> str:
     return "  ".join(f"{level} {blocks[round(8 * n / top) if top else 0]} {n}" for level, n in shown.items())
 
 
-def _weakest(run: Path) -> list[Section]:
+def _weakest(run: Path, named: str) -> list[Section]:
     scored = (row for row in rows(run) if row["status"] == "scored" and not row["passed"])
     worst = heapq.nsmallest(WEAKEST, scored, key=lambda row: row["normalized"])
     if not worst:
         return []
-    lines = [[row["case_id"], row["rubric"], figure(row["score"]), weak_point(row)] for row in worst]
-    hint = f"look inside one: judge show {run} {worst[0]['case_id']}"
+    lines = [[brief(row["case_id"], 40), row["rubric"], figure(row["score"]), weak_point(row)] for row in worst]
+    hint = f"look inside one: judge show {quote(named)} {quote(worst[0]['case_id'])}"
     return [Section("Weakest cases", ["case", "rubric", "score", "where"], lines, [hint])]
 
 
