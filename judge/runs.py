@@ -336,6 +336,12 @@ def reply_from_row(row: Mapping[str, Any]) -> Reply:
     )
 
 
+def questions_of(run: Path) -> dict[str, str]:
+    """Case id -> question, in file order."""
+    with (run / "cases.jsonl").open("rb") as file:
+        return {row["id"]: row["question"] for row in map(orjson.loads, file)}
+
+
 def cases_of(run: Path) -> Iterator[Case]:
     """The cases of a run, streamed."""
     return load_normalised(run / "cases.jsonl")

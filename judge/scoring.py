@@ -20,7 +20,7 @@ from judge.llm.budget import Budget, OverBudget
 from judge.llm.client import Client
 from judge.llm.request import Reply, Request
 from judge.pointwise import Judgment, Mode, Plan, Task, plan, settle
-from judge.runs import Run, write_json
+from judge.runs import Run, questions_of, write_json
 from judge.summary import summarize, totals
 from rubrics.model import Layout, Rubric
 
@@ -118,8 +118,7 @@ async def score_run(
         await run_pool(tasks, score.work, workers=job.workers, stop=stop)
     finally:
         note_invocation(run, client, started, stop, score.returned)
-    order = ({"case_id": task.case.id, "rubric": task.rubric.id, "repeat": task.repeat} for task in _every(run, job))
-    run.compact(order)
+    run.compact(_every_identity(run, max(job.repeats, run.manifest.get("repeats", 1))))
     summary = summarize(run.path)
     summary["stopped"] = stop.why
     run.manifest["totals"] = summary["totals"]
@@ -139,13 +138,12 @@ def note_invocation(run: Run, client: Client, started: float, stop: Stop, return
     run.save()
 
 
-def _every(run: Run, job: Job) -> Iterator[Task]:
-    from judge.runs import rubrics_of
-
-    others = tuple(rubrics_of(run.path).values())
-    repeats = max(job.repeats, run.manifest.get("repeats", 1))
-    whole = Job(rubrics=others, mode=job.mode, repeats=repeats, secret=job.secret, judge=job.judge)
-    return whole.tasks(run.path / "cases.jsonl")
+def _every_identity(run: Run, repeats: int) -> Iterator[dict[str, Any]]:
+    """What every line of a whole run is about, case by case, in the order of the cases file."""
+    for case in questions_of(run.path):
+        for rubric in run.manifest["rubrics"]:
+            for repeat in range(repeats):
+                yield {"case_id": case, "rubric": rubric, "repeat": repeat}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from calibration.estimate import Estimate, clustered_proportion, mean, proportion
 from calibration.reliability import reliability
-from judge.runs import cases_of, manifest, read_lines, rows, rubrics_of
+from judge.runs import manifest, questions_of, read_lines, rows, rubrics_of
 from rubrics.model import Rubric
 
 TOTALS = ("judgments", "http_calls", "retries", "reasks", "cache_hits", "input_tokens", "output_tokens", "cost_usd",
@@ -25,7 +25,7 @@ def summarize(run: Path) -> dict[str, Any]:
     Means and pass rates are over cases with status `scored`; with repeats a case counts once (mean score, majority
     verdict, ties fail). Intervals are clustered by question where several cases share one.
     """
-    questions = {case.id: _short(case.question) for case in cases_of(run)}
+    questions = {case: _short(question) for case, question in questions_of(run).items()}
     kept: dict[str, list[dict[str, Any]]] = defaultdict(list)
     gone: set[str] = set()
     for row in rows(run):
