@@ -84,6 +84,8 @@ class JudgeSpec(Strict):
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).netloc):
             raise ValueError("must be an http:// or https:// address")
+        if value is not None and "@" in urlsplit(value).netloc:
+            raise ValueError("must hold no user or password: keys come only from the environment (api_key_env)")
         return value
 
     @field_validator("params")

@@ -52,7 +52,7 @@ def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
         found = orjson.loads(line)
     except orjson.JSONDecodeError:
         found = None
-    if isinstance(found, dict) and ("case_id" in found or "key" in found):
+    if isinstance(found, dict) and found.keys() & {"case_id", "key", "question"}:  # a judgment, a reply, a case
         return found
     raise InputError(
         f"{path}:{number}: damaged line {shown(line[:60])}. Delete that line and run the command that made the run "

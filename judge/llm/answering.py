@@ -97,15 +97,24 @@ class Answerer:
             kind, asking.rows[-1]["outcome"] = "reask", "unparsable"
         _enforce(channel, known, asking)
         body = {**known.params_beside_room, **channel, "messages": messages}
-        response = await self._sender.send(asking, kind, known, body | {known.room: asking.max_tokens})
+        response = await self._sent(asking, kind, known, body)
         if response.choices and response.choices[0].finish_reason == "length" and not asking.enlarged:
             asking.rows[-1]["outcome"] = "truncated"
             asking.enlarged, asking.max_tokens = True, asking.max_tokens * 2
-            response = await self._sender.send(asking, "retry", known, body | {known.room: asking.max_tokens})
+            response = await self._sent(asking, "retry", known, body)
         _check(asking, response)
         if len(getattr(response.choices[0].message, "tool_calls", None) or ()) > 1:
             raise json.JSONDecodeError("the reply has several tool calls instead of one", "", 0)
         return _uncounted(response)
+
+    async def _sent(self, asking: Asking, kind: ledger.Kind, known: Capability, body: dict[str, Any]) -> Any:
+        """One reply; its text holds no lone surrogates, with which a re-ask could not be sent."""
+        response = await self._sender.send(asking, kind, known, body | {known.room: asking.max_tokens})
+        for choice in response.choices or ():
+            choice.message.content = choice.message.content and legible(choice.message.content)
+            for call in getattr(choice.message, "tool_calls", None) or ():
+                call.function.arguments = call.function.arguments and legible(call.function.arguments)
+        return response
 
 
 def _distribution(asking: Asking, entries: list[Any]) -> list[tuple[str, float]]:
