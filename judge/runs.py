@@ -171,8 +171,8 @@ class Run:
             return error
         where = error.filename or self.path
         return UsageError(
-            f"{where}: {error.strerror or error}. What was judged so far is kept; once this is mended, the same "
-            "command goes on from there"
+            f"{where}: {error.strerror or error}. What was written there stays; once this is mended, the same "
+            "command goes on from it"
         )
 
     def begin(self, judge: Mapping[str, Any], **settings: Any) -> None:

@@ -196,3 +196,14 @@ def test_scales_keep_their_ends(score, provider, tmp_path, low, high):
         row = only(result)
         assert (row["score"], row["normalized"], row["passed"]) == (float(level), float(n), bool(n))
         assert result.summary["rubrics"]["own"]["histogram"][str(level)] == 1
+
+
+def test_closed_and_empty_standard_input_are_plain_errors(command, provider, tmp_path, monkeypatch):
+    import io
+    import sys
+
+    arguments = ["score", "-", *arguments_of(tmp_path, provider, 1)[2:]]
+    for stream, said in ((None, "standard input is closed"), (io.TextIOWrapper(io.BytesIO(b"")), "no cases in it")):
+        monkeypatch.setattr(sys, "stdin", stream)
+        code, _, err = command(*arguments)
+        assert (code, said in err) == (2, True), err

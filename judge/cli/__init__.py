@@ -87,7 +87,7 @@ def main() -> None:
     except (JudgeError, RubricError, CalibrationError) as error:
         print(visible(f"error: {error}"), file=sys.stderr)
     except OSError as error:
-        print(visible(f"error: {error.filename or 'a file'}: {error.strerror or error}"), file=sys.stderr)
+        print(visible(f"error: {error.filename or 'output'}: {error.strerror or error}"), file=sys.stderr)
     else:
         return
     sys.exit(2)

@@ -37,6 +37,8 @@ def open_table(source: Any, container: str | None) -> Source:
     if not isinstance(source, str | Path):
         return _from_python(source)
     if str(source) == "-":
+        if sys.stdin is None:
+            raise InputError("<stdin>: standard input is closed; give the path of a cases file")
         return _open_stream("<stdin>", sys.stdin.buffer, container)
     path = Path(source)
     if not path.is_file():

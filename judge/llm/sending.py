@@ -19,10 +19,11 @@ from judge.llm.failures import CallFailed, sorted_failure
 from judge.llm.gate import Gate
 from judge.llm.library import closed, litellm, opened
 from judge.llm.request import Request
-from judge.llm.retry import Sleep, attempts
+from judge.llm.retry import MOST_ATTEMPTS, MOST_TIMEOUTS, Sleep, attempts
 
 UNREACHED_ATTEMPTS = 3
 REJECTED_AT_FIRST = 20
+LOST_IN_A_ROW = 10  # requests given up after all attempts, with no answer to any other meanwhile
 GRACE_S = 1.0
 BUSY = (429, 503, 529)
 CHARS_PER_TOKEN = 3  # low, so that what is reserved is rarely too little
@@ -52,7 +53,7 @@ class Sender:
         self._gate = Gate(limits.concurrency, requests=limits.rpm, tokens=limits.tpm, clock=clock, sleep=sleep)
         self._fixed: dict[str, Any] = {}
         self._reached = self._accepted = False
-        self._rejected = 0
+        self._rejected = self._lost = 0
 
     async def send(self, asking: Asking, kind: ledger.Kind, known: Capability, body: dict[str, Any]) -> Any:
         """The provider's reply to `body` (messages, max_tokens, parameters), after as many requests as retry allows.
@@ -92,6 +93,7 @@ class Sender:
                 asking.rows.append(row)
                 paid = row["cost_usd"]
                 self._reached = self._accepted = True
+                self._lost = 0
                 used = row["usage"] or ledger.NO_USAGE
                 self._gate.succeeded(unused_tokens=input_tokens + room - used["input_tokens"] - used["output_tokens"])
                 return response
@@ -127,6 +129,14 @@ class Sender:
         if failure.kind == "bad_request" and not self._accepted and self._rejected >= REJECTED_AT_FIRST:
             advice = "If it is about response_format or tools, give another `output` for this judge in judge.toml."
             return ProviderStop(f"{self.spec.model}: the first {self._rejected} requests failed: {failure}\n{advice}")
+        lost_after = MOST_TIMEOUTS if failure.kind == "timeout" else MOST_ATTEMPTS
+        if failure.status is None and failure.retryable and tries >= lost_after:
+            self._lost += 1
+            if self._lost >= LOST_IN_A_ROW:
+                return ProviderStop(
+                    f"{self.spec.model}: no answer any more, {self._lost} requests in a row were given up: {failure}\n"
+                    "What was judged is kept; the same command goes on from there."
+                )
         if failure.kind == "transport" and not self._reached and tries >= UNREACHED_ATTEMPTS:
             where = self.spec.address or "the provider"
             return ProviderStop(f"{self.spec.model}: cannot reach {where}: {failure}\nIs the server running?")

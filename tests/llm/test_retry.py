@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from judge.errors import ProviderStop
+from judge.llm.client import Client
 from judge.llm.failures import CallFailed, retry_after
 from judge.llm.retry import LONGEST_WAIT_S, attempts
 from tests.llm.conftest import GOOD, Asker, request
@@ -148,3 +150,30 @@ def test_a_lost_connection_is_retried_and_never_told_to_the_model(asker: Asker) 
     assert reply.parsed == GOOD
     sent = asker.provider.requests()
     assert sent[0]["messages"] == sent[-1]["messages"]
+
+
+def test_a_provider_that_died_stops_the_run_after_ten_requests_given_up(asker: Asker) -> None:
+    good = {"match": "alive", "replies": [{"content": GOOD}]}
+    asker.provider.script(good, {"match": [], "replies": [{"fault": "reset"}]})
+
+    async def work(client: Client) -> tuple[list[str | None], ProviderStop]:
+        assert (await client.ask(request("alive"))).parsed == GOOD
+        kinds = [(await client.ask(request(f"dead {n}"))).error_kind for n in range(9)]
+        with pytest.raises(ProviderStop, match="10 requests in a row were given up") as stop:
+            await client.ask(request("dead 9"))
+        return kinds, stop.value
+
+    kinds, stop = asker.run(work)
+    assert kinds == ["transport"] * 9
+    assert "the same command goes on" in str(stop)
+
+
+def test_an_answer_in_between_keeps_the_run_going(asker: Asker) -> None:
+    good = {"match": "alive", "replies": [{"content": GOOD}]}
+    asker.provider.script(good, {"match": [], "replies": [{"fault": "reset"}]})
+
+    async def work(client: Client) -> list[str | None]:
+        asked = [f"alive {n}" if n % 5 == 0 else f"dead {n}" for n in range(15)]
+        return [(await client.ask(request(text))).error_kind for text in asked]
+
+    assert asker.run(work) == [None if n % 5 == 0 else "transport" for n in range(15)]
