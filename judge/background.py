@@ -7,6 +7,7 @@ and one code path. The core itself is async and knows nothing of this.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -54,3 +55,4 @@ def run(work: Coroutine[Any, Any, T], stop: Stop) -> T:
                 future.cancel()
                 raise
             stop.request("interrupted")
+            print("stopping: calls in flight finish first; Ctrl-C again stops at once", file=sys.stderr, flush=True)

@@ -163,16 +163,18 @@ def _probe(
     from judge.report import probes as page
     from judge.report.page import show
     from judge.report.progress import Progress
+    from judge.runs import manifest
 
     if dry_run:
         forecast = forecast_probes(run, names, rubrics=rubrics, n=n, seed=seed, **calls)
-        show_forecast(forecast, Options(rubrics=names), json)
+        show_forecast(forecast, Options(rubrics=names, model=manifest(run)["judge"]["model"]), json)
         return
     stop = Stop()
     with Progress(json) as progress:
         probed = probe(run, names, rubrics=rubrics, n=n, seed=seed, watcher=progress, stop=stop, **calls)
     common.say(probed.notes)
     if stop.why is not None:
+        common.say(common.stopped_early(stop.why, progress, calls["max_cost"]))
         raise typer.Exit(130 if stop.why == "interrupted" else 3)
     if json:
         common.emit_json(probed.found)

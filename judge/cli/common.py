@@ -14,6 +14,8 @@ from judge.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from judge.report.progress import Progress
+
 JUDGE = "Which judge"
 CASES = "Which cases"
 RUNNING = "How it runs"
@@ -35,7 +37,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="A litellm model string (openai/gpt-4o-mini), local, local:/path/to.gguf, or a judge named in judge.toml.",
+        help="A litellm model string (openai/gpt-4o-mini), local, local:/path/to.gguf, or a judge named in judge.toml. "
+        "Default: the default of judge.toml, else local.",
         rich_help_panel=JUDGE,
     ),
 ]
@@ -125,6 +128,15 @@ def emit_json(value: Any) -> None:
 
     unicode = (sys.stdout.encoding or "").lower() in ("utf-8", "utf8")
     print(json.dumps(value, ensure_ascii=not unicode, indent=2, allow_nan=False))
+
+
+def stopped_early(why: str | None, progress: Progress, max_cost: float | None = None) -> list[str]:
+    """How far a run came that was stopped, and how it goes on; nothing for a finished one."""
+    if why is None:
+        return []
+    if why == "max_cost":
+        return [f"stopped by --max-cost {max_cost}: the same command with a higher one resumes"]
+    return [f"interrupted at {progress.done} of {progress.total}: the same command resumes"]
 
 
 def say(lines: Iterable[str]) -> None:

@@ -136,8 +136,7 @@ def compare(
         page.show(comparison.sections(result.run, result.summary), common.console())
         print(f"run directory: {result.run}")
     common.say(f"gate failed: {sentence}" for sentence in failed)
-    if stop.why == "max_cost":
-        common.say([f"stopped by --max-cost {max_cost}: the same command with a higher one resumes"])
+    common.say(common.stopped_early(stop.why, progress, max_cost))
     raise typer.Exit(exit_code(result.summary, failed, max_error_rate))
 
 

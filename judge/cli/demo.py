@@ -48,4 +48,5 @@ def demo(
         page.show(audit_sections(audits) if audits else [], console)
         print(f"run directory: {result.run}   look inside a case: judge show {result.run} ex-01")
         print(f"the whole audit: judge audit {result.run} --rater author")
+    common.say(common.stopped_early(stop.why, progress))
     raise typer.Exit(exit_code(result.summary, [], 0.05))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from judge.cli import common
+from judge.errors import UsageError
 
 
 def show(
@@ -41,6 +42,8 @@ def export(
     """
     from judge.exporting import export as export_rows
 
+    if out == Path("-"):
+        raise UsageError("--out -: an export is a file; give its name, such as scores.csv")
     target = out or run / f"export.{format}"
     n = export_rows(run, format, target)
     print(f"{n} rows written to {target}")

@@ -112,8 +112,7 @@ def score(
         page.show(scores.sections(result.run, result.summary), common.console())
         print(f"run directory: {page.visible(str(result.run))}")
     common.say(f"gate failed: {sentence}" for sentence in failed)
-    if stop.why == "max_cost":
-        common.say([f"stopped by --max-cost {max_cost}: the same command with a higher one resumes"])
+    common.say(common.stopped_early(stop.why, progress, max_cost))
     raise typer.Exit(exit_code(result.summary, failed, max_error_rate))
 
 
@@ -132,6 +131,7 @@ def run_name(*parts: str) -> str:
 
 def show_forecast(forecast: Forecast, options: Options, json: bool, words: str = "judgments") -> None:
     """The page of --dry-run; `words` says what would be made."""
+    from judge.config import find_judge
     from judge.report.page import Section, show
 
     if json:
@@ -144,4 +144,5 @@ def show_forecast(forecast: Forecast, options: Options, json: bool, words: str =
         f"about {forecast.input_tokens} tokens in, at most {forecast.max_output_tokens} out; {cost}",
         "nothing was sent",
     ]
-    show([Section(f"Dry run: {', '.join(options.rubrics)}", notes=notes)], common.console())
+    by = find_judge(options.model, options.config).model
+    show([Section(f"Dry run: {', '.join(options.rubrics)} by {by}", notes=notes)], common.console())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.report.page import Section, brief, counted, estimated, figure, markdown
-from judge.report.scores import totals_section
+from judge.report.scores import STOPPED, totals_section
 from judge.runs import manifest, read_lines, rows
 
 EXAMPLES = 5
@@ -193,4 +193,5 @@ def _verdict(row: Mapping[str, Any], call: Mapping[str, Any]) -> str:
 
 
 def _warnings(summary: Mapping[str, Any]) -> list[Section]:
-    return [Section("Mind", notes=summary["warnings"])] if summary.get("warnings") else []
+    notes = [*([STOPPED] if summary.get("stopped") else []), *summary.get("warnings", [])]
+    return [Section("Mind", notes=notes)] if notes else []

@@ -10,6 +10,7 @@ from typing import Any
 from judge.report.page import visible
 
 PLAIN_EVERY_S = 10.0
+TELLING = 5  # judgments before the time left is guessed
 
 
 class Progress:
@@ -83,6 +84,6 @@ class Progress:
 
     def _left(self) -> str:
         made = self.done - self.kept
-        if not made or self.done == self.total:
+        if made < TELLING or self.done == self.total:
             return ""
         return f"  about {(self.total - self.done) * (time.monotonic() - self.started) / made:.0f} s left"

@@ -13,6 +13,7 @@ from judge.report.page import Section, brief, counted, estimated, figure, markdo
 from judge.runs import manifest, rows
 
 WEAKEST = 5
+STOPPED = "stopped early: what was not reached yet is in no number here; the same command resumes"
 
 
 def sections(run: Path, summary: Mapping[str, Any], named: str | None = None) -> list[Section]:
@@ -61,6 +62,8 @@ def _scores(summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
         notes.append(
             "uncalibrated: nobody has compared this judge with people yet. Label some cases: judge sheet, judge audit"
         )
+    if summary.get("stopped"):
+        notes.append(STOPPED)
     if summary["n_cases_gone"]:
         notes.append(
             f"{summary['n_cases_gone']} cases of earlier invocations are no longer in the file and are left out"
