@@ -43,6 +43,7 @@ def write_sheet(
     if n < 1:
         raise UsageError(f"--n {n}: draw one case or more")
     manifest(run)
+    _keep_labels(out)
     known = rubrics_of(run)
     unknown = [name for name in rubrics if name not in known]
     if unknown:
@@ -64,6 +65,20 @@ def write_sheet(
         for one in drawn:
             writer.writerow(_row(one, cases[one.case_id], chosen[one.rubric]))
     return {name: sum(one.rubric == name for one in drawn) for name in chosen}
+
+
+def _keep_labels(out: Path) -> None:
+    """Refuses to write over a file that may hold the labels of people: only an unfilled sheet gives way."""
+    if not out.exists():
+        return
+    try:
+        with out.open(encoding="utf-8", newline="") as file:
+            sheet = csv.DictReader(file)
+            unfilled = tuple(sheet.fieldnames or ()) == COLUMNS and not any(row["label"] for row in sheet)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        unfilled = False
+    if not unfilled:
+        raise UsageError(f"--out {out}: exists and is no unfilled sheet (it may hold labels); give another file name")
 
 
 def draw(rubric: str, strata: Mapping[str, Sequence[str]], *, n: int, design: Design, seed: int) -> list[Drawn]:

@@ -133,3 +133,22 @@ def test_the_command_says_what_to_do_next(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "5 cases for plain" in done.stdout
     assert "--label-design random" in done.stdout
+
+
+def test_a_sheet_that_holds_labels_is_never_written_over(run, tmp_path):
+    out = tmp_path / "s.csv"
+    sheet(run, out)
+    assert len(sheet(run, out, n=10)) == 10, "an unfilled sheet gives way"
+    rows = read(out)
+    rows[3]["label"] = "4"
+    with out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    before = out.read_bytes()
+    with pytest.raises(UsageError, match="it may hold labels"):
+        sheet(run, out)
+    assert out.read_bytes() == before
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="no unfilled sheet"):
+        sheet(run, tmp_path / "notes.txt")
