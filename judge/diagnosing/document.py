@@ -120,5 +120,6 @@ def _ages(run: Diagnosed, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replay(name: str, path: Path, before: Diagnosed, options: Options) -> dict[str, Any]:
+    manifest(path)
     after, _ = examine(path, before.limits, evidence=options.evidence, retrieval=options.retrieval)
     return {"run": str(path), **replays.read_back(name, before.cases, after)}
