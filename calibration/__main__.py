@@ -81,6 +81,19 @@ def _scale(options: argparse.Namespace) -> Any:
     return declare_scale(options.scale, getattr(options, "level", "ordinal")) if options.scale else None
 
 
+EXAMPLES = {
+    "agreement": "ratings.csv --judge gpt --scale 1,2,3,4,5",
+    "correct": "--judged scores.csv --labels labels.csv --label-design random --scale 1,2,3,4,5",
+    "compare": "old.csv new.csv",
+    "budget": "--kappa .6 --half-width .1 --prevalence .3",
+    "pairwise": "comparisons.csv",
+    "alt-test": "ratings.csv --epsilon .2 --judge gpt --scale 1,2,3,4,5",
+    "reliability": "repeats.csv --pass-at 4 --scale 1,2,3,4,5",
+    "drift": "old.csv new.csv --anchor gold.csv --scale 1,2,3,4,5",
+    "panel": "ratings.csv --judges gpt,claude --human ann --scale 1,2,3,4,5",
+}
+
+
 def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="python -m calibration", description=__doc__)
     verbs = root.add_subparsers(dest="verb", required=True, metavar="COMMAND")
@@ -104,7 +117,7 @@ def parser() -> argparse.ArgumentParser:
 
     four = verbs.add_parser("budget", help="labels needed for a kappa interval of a given width")
     four.add_argument("--kappa", type=float, required=True, help="the kappa expected")
-    four.add_argument("--half-width", type=float, required=True)
+    four.add_argument("--half-width", type=float, required=True, help="half the width of the interval wanted")
     four.add_argument("--prevalence", type=float, required=True, help="share of the positive label")
 
     five = verbs.add_parser("pairwise", help="two or more systems judged in both orders")
@@ -118,6 +131,8 @@ def parser() -> argparse.ArgumentParser:
         verb.add_argument("--json", action="store_true", help="one JSON document on standard output")
         verb.set_defaults(run=run)
     add_commands(verbs, _scale)
+    for name, verb in verbs.choices.items():
+        verb.epilog = f"example: python -m calibration {name} {EXAMPLES[name]}"
     return root
 
 

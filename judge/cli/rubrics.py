@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def list_rubrics(rubrics_dir: RubricsDir = None, as_json: Json = False) -> None:
-    """List the rubrics: the bundled ones and those of --rubrics-dir."""
+    """List the rubrics: the bundled ones and those of --rubrics-dir.
+
+    Example: judge rubrics list --rubrics-dir mine
+    """
     import rubrics
 
     dirs = rubrics_dir or []
@@ -54,7 +57,10 @@ def show_rubric(
     rubrics_dir: RubricsDir = None,
     as_json: Json = False,
 ) -> None:
-    """Show a rubric as the judge sees it: the instructions as sent, and the fields of the reply."""
+    """Show a rubric as the judge sees it: the instructions as sent, and the fields of the reply.
+
+    Example: judge rubrics show answer_correctness --has reference
+    """
     import rubrics
     from rubrics.outputs import output_model
 
@@ -81,7 +87,10 @@ def check_rubrics(
     rubrics_dir: RubricsDir = None,
     as_json: Json = False,
 ) -> None:
-    """Explain every mistake in rubric files, with its line. Exit 2 when there is an error."""
+    """Explain every mistake in rubric files, with its line. Exit 2 when there is an error.
+
+    Example: judge rubrics check plain_words.md
+    """
     import rubrics
 
     rows = [(path, problem) for path in files for problem in rubrics.check(path, rubrics_dir or [])]
@@ -109,7 +118,10 @@ def new_rubric(
     mode: Annotated[str, typer.Option(help="What the judge returns: ordinal, binary, checklist, claims, ...")],
     folder: Annotated[Path, typer.Option("--dir", help="Where to write it.")] = Path(),
 ) -> None:
-    """Write a commented first file for your own rubric."""
+    """Write a commented first file for your own rubric.
+
+    Example: judge rubrics new plain_words --mode ordinal
+    """
     from rubrics.starting import starter
 
     text = starter(rubric, mode)
