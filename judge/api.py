@@ -183,7 +183,7 @@ def _refuse_values(options: Options) -> None:
         raise UsageError("no rubric given: name at least one, such as faithfulness (judge rubrics list)")
     for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
         if value is not None and (type(value) is not int or value < 1):
-            raise UsageError(f"--{name} {value!r}: must be a whole number, 1 or more")
+            raise UsageError(f"--{name} {value!r}: must be 1 or more, a whole number")
     for name, chosen, allowed in (
         ("mode", options.mode, (None, "full", "quick")),
         ("layout", options.layout, ("rubric_first", "item_first")),

@@ -27,7 +27,7 @@ from judge.llm.request import Reply, Request, legible
 from rubrics.model import Rubric
 
 FINISHED = frozenset({"scored", "undefined", "not_applicable", "cannot_judge"})
-MANIFEST = frozenset({"judge", "secret", "rubrics", "invocations"})
+MANIFEST = frozenset({"judge", "rubrics"})
 _RESTORE = "Restore it from a copy, or judge into another --out: the cache makes that free where it is kept"
 FIXED = ("model", "endpoint", "params", "mode", "layout", "output")
 
