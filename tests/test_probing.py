@@ -31,6 +31,7 @@ def scored(provider, tmp_path):
     return score(provider, tmp_path, 30)
 
 
+@pytest.mark.slow
 def test_a_judge_that_reads_only_the_content_is_steady_and_the_arms_are_archived_runs(provider, tmp_path):
     # 0 changes in 80: Wilson upper limit 4.6% of the range of 4, inside 0.2; of 30 cases it would be 11%
     scored = score(provider, tmp_path, 80)

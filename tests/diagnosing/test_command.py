@@ -71,6 +71,7 @@ def test_wrong_options_are_refused_in_plain_words(run: Path, tmp_path: Path) -> 
             call(*arguments)
 
 
+@pytest.mark.slow
 def test_a_scored_run_of_the_examples_is_diagnosed_and_its_retrieval_misses_are_found(provider, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in cases_path().read_text().splitlines()]
     missed = {row["id"] for row in rows if "retrieval_miss" in row["tags"]}

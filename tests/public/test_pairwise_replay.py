@@ -119,6 +119,7 @@ def llmbar() -> tuple[dict[Any, PairPlan], dict[str, str], list[dict[str, Any]],
     return plans, gold, lines_of(folder / "judge.jsonl"), json.loads((folder / "expected.json").read_text())["groups"]
 
 
+@pytest.mark.slow
 def test_llmbar_order_agreement_accuracy_and_flips_per_group(llmbar):
     plans, gold, judged, groups = llmbar
     said: dict[Any, list[dict[str, Any]]] = defaultdict(list)
