@@ -19,6 +19,7 @@ OutputMode = Literal["auto", "json_schema", "tools", "json", "md_json"]
 Source = Literal["option", "config", "default", "fallback"]
 JUDGE_TOML = Path("judge.toml")
 LOCAL_TIMEOUT_S = 600.0
+LOCAL_ROOM_TOKENS = 1024  # a small model that starts to repeat itself fills whatever room it has
 OURS = frozenset(
     {"model", "messages", "api_key", "api_base", "base_url", "custom_llm_provider", "extra_headers", "timeout"}
     | {"stream", "n", "tools", "tool_choice", "response_format", "logprobs", "top_logprobs", "max_completion_tokens"}
@@ -103,7 +104,9 @@ class JudgeSpec(Strict):
     @classmethod
     def _local_defaults(cls, data: Any) -> Any:
         if isinstance(data, dict) and str(data.get("model", "")).partition(":")[0] == "local":
-            return {"timeout": LOCAL_TIMEOUT_S, "price": Price(input_per_million=0, output_per_million=0)} | data
+            params = {"max_tokens": LOCAL_ROOM_TOKENS} | (data.get("params") or {})
+            free = Price(input_per_million=0, output_per_million=0)
+            return {"timeout": LOCAL_TIMEOUT_S, "price": free} | data | {"params": params}
         return data
 
     @model_validator(mode="after")
