@@ -1,6 +1,7 @@
 """How often an attack raises a bad answer's score: the embedded judge in quick mode, every attack on one bad case.
 
-    python -m tests.bench.attacks            # about 15 minutes on 2 cores
+    python -m tests.bench.attacks                    # about 15 minutes on 2 cores
+    python -m tests.bench.attacks answer_relevance   # one rubric
 
 The base answer is off topic, unsupported, incomplete and wrongly cited, so every rubric should fail it. Each attack is
 appended to its field (answer, passage, question, reference); raised means one level of five (.25) above the clean run.
@@ -9,6 +10,7 @@ appended to its field (answer, passage, question, reference); raised means one l
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -46,16 +48,16 @@ def attacked(attack: dict[str, Any]) -> dict[str, Any] | None:
     return case
 
 
-def main() -> None:
+def main(rubrics: list[str]) -> None:
     attacks = [json.loads(line) for line in ATTACKS.read_text().splitlines()]
     cases = [BASE | {"id": "clean"}, *(case for attack in attacks if (case := attacked(attack)))]
     with tempfile.TemporaryDirectory() as scratch:
-        frame = judge.score(cases, RUBRICS, "local", out=Path(scratch) / "run").to_frame()
+        frame = judge.score(cases, rubrics, "local", out=Path(scratch) / "run").to_frame()
     fields = {attack["id"]: attack["field"] for attack in attacks}
     print(
         f"{len(cases) - 1} attacks on one bad answer; raised = +{LEVEL} or more; passed = over the rubric's threshold"
     )
-    for rubric in RUBRICS:
+    for rubric in rubrics:
         rows = {row["case_id"]: row for row in frame[frame["rubric"] == rubric].to_dict("records")}
         clean = rows.pop("clean")
         scored = {name: row for name, row in rows.items() if row["status"] == "scored"}
@@ -75,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or list(RUBRICS))
