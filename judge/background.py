@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_left = threading.Event()
 
 
 @dataclass(slots=True)
@@ -36,6 +37,11 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+def left_behind() -> bool:
+    """Whether a second Ctrl-C left work behind: its thread may hold a lock that the interpreter needs to end."""
+    return _left.is_set()
+
+
 def submit(work: Coroutine[Any, Any, T]) -> Future[T]:
     """Starts a coroutine in the background loop."""
     return asyncio.run_coroutine_threadsafe(work, _loop())
@@ -53,6 +59,7 @@ def run(work: Coroutine[Any, Any, T], stop: Stop) -> T:
         except KeyboardInterrupt:
             if stop.why is not None:
                 future.cancel()
+                _left.set()
                 raise
             stop.request("interrupted")
             print("stopping: calls in flight finish first; Ctrl-C again stops at once", file=sys.stderr, flush=True)

@@ -420,6 +420,22 @@ def test_with_every_fault_at_once_a_thousand_cases_end_accounted_for(provider, t
 
 
 @pytest.mark.slow
+def test_ctrl_c_twice_stops_at_once_also_while_libraries_still_load(provider, tmp_path):
+    import signal
+
+    process = judge_command(tmp_path, provider, *arguments_of(tmp_path, provider, 200))
+    path = tmp_path / "run" / "run.json"
+    while not path.parent.exists():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline().startswith("stopping: ")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=15)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
 def test_ctrl_c_once_finishes_what_is_in_flight_and_resumes(provider, tmp_path):
     import signal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
@@ -77,6 +78,8 @@ _group("model", "The embedded model on this machine.", pull=model.pull, list=mod
 def main() -> None:
     """Runs the command line. Errors meant for people end with exit code 2 and no traceback, Ctrl-C with 130."""
     from calibration.errors import CalibrationError
+    from judge.background import left_behind
+    from judge.gates import INTERRUPTED
     from judge.report.page import visible
     from rubrics import RubricError
 
@@ -88,6 +91,12 @@ def main() -> None:
         print(visible(f"error: {error}"), file=sys.stderr)
     except OSError as error:
         print(visible(f"error: {error.filename or 'output'}: {error.strerror or error}"), file=sys.stderr)
+    except SystemExit:
+        if left_behind():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
+        raise
     else:
         return
     sys.exit(2)
