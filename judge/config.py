@@ -6,6 +6,8 @@ Keys are never in the file: `api_key_env` names the environment variable that ho
 from __future__ import annotations
 
 import difflib
+import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -72,8 +74,20 @@ class JudgeSpec(Strict):
 
     @property
     def host(self) -> str | None:
-        """Host and port of `api_base`, the part of it that identifies who answers."""
-        return urlsplit(self.api_base).netloc.rpartition("@")[2] if self.api_base else None
+        """Host and port of the server that answers: of `api_base`, else of the address that the environment sets.
+
+        The LLM library reads OPENAI_BASE_URL and its like (PROVIDER_BASE_URL, PROVIDER_API_BASE); two servers behind
+        one model name must not share replies. None: the provider's own address.
+        """
+        base = self.api_base or self._address_of_environment()
+        return urlsplit(base).netloc.rpartition("@")[2] or None if base else None
+
+    def _address_of_environment(self) -> str | None:
+        if self.is_local:
+            return None
+        provider = self.model.partition("/")[0] if "/" in self.model else "openai"
+        names = (f"{re.sub(r'[^A-Za-z0-9]', '_', provider).upper()}_{ending}" for ending in ("BASE_URL", "API_BASE"))
+        return next((value for name in names if (value := os.environ.get(name))), None)
 
     @property
     def address(self) -> str | None:

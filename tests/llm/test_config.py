@@ -95,3 +95,13 @@ def test_what_judge_toml_may_not_say_is_named(here: Path, text: str, said: str) 
 def test_a_config_file_that_is_named_must_exist(here: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         find_judge("x", Path("nowhere.toml"))
+
+
+def test_a_server_named_by_the_environment_is_part_of_who_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_BASE", raising=False)
+    assert find_judge("openai/m").host is None
+    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
+    assert find_judge("openai/m").host == "127.0.0.1:9"
+    assert find_judge("mistral/m").host is None
+    assert find_judge("openai/m").override(api_base="http://127.0.0.1:8/v1").host == "127.0.0.1:8"
