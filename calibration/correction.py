@@ -14,7 +14,7 @@ from calibration.budget import labels_for_variance
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, FloatArray, mean, present, proportion, t_quantile
 from calibration.rogan_gladen import rogan_gladen, variance_parts
-from calibration.stratified import TUNE_FROM, Weighted, strata_of, stratified_ppi, weighted_ppi
+from calibration.stratified import TUNE_FROM, UNSEEN, Weighted, strata_of, stratified_ppi, weighted_ppi
 
 VERDICT_FROM = 30
 FEW_DISAGREEMENTS = 5
@@ -133,13 +133,15 @@ def _designed(
     level: float,
 ) -> Correction:
     n, corrected = len(labels), found.corrected
+    naive = _plain_mean(np.concatenate([judged, rest]), bounds, level)
+    if corrected.reason == UNSEEN:
+        return _human_only(naive, found.human_only, (*corrected.warnings, UNSEEN))
     to_halve = _labels_to_halve(labels, judged, len(rest), corrected.se) if corrected.se and len(rest) else None
     few = (f"fewer_than_{VERDICT_FROM}_labels: {n}",) if n < VERDICT_FROM else ()
     return Correction(
         method=f"ppi++_{'weighted' if design == 'propensity' else design}",
-        naive=_plain_mean(np.concatenate([judged, rest]), bounds, level), corrected=corrected,
-        human_only=found.human_only, lam=found.lam, effective_n=found.effective_n, labels_to_halve_ci=to_halve,
-        warnings=few + corrected.warnings,
+        naive=naive, corrected=corrected, human_only=found.human_only, lam=found.lam,
+        effective_n=found.effective_n, labels_to_halve_ci=to_halve, warnings=few + corrected.warnings,
     )  # fmt: skip
 
 
@@ -217,7 +219,7 @@ def ppi(
         return _human_only(naive, human_only, (*warnings, "judge_constant"))
     trust = lam if lam is not None else tuned_lambda(y, f, rest) if n >= TUNE_FROM else 0.0
     if np.ptp(y - f) == 0 or np.ptp(y - trust * f) == 0:
-        return _human_only(naive, human_only, (*warnings, "zero_residual_variance"))
+        return _human_only(naive, human_only, (*warnings, UNSEEN))
     value = trust * float(rest.mean()) + float((y - trust * f).mean())
     se = ppi_se(y, f, rest, trust)
     half = t_quantile(level, n - 1) * se

@@ -16,6 +16,7 @@ from calibration.estimate import Estimate, FloatArray, present, t_quantile
 TUNE_FROM = 20
 WANTED_PER_STRATUM = 10
 EXTREME_WEIGHT = 10.0
+UNSEEN = "zero_residual_variance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,9 @@ def stratified_ppi(strata: Mapping[str, Stratum], *, lam: float | None = None, l
 
     Within a stratum labels are a random sample. A stratum has its own tuned lam from 20 labels; the others share one,
     tuned on their pooled variances (0 below 20 labels in all). t interval with n - H df. A stratum without two labels
-    joins its neighbour; a stratum whose residuals are all equal takes the pooled residual variance, since a variance
-    of 0 from few labels says nothing. No such variance anywhere: no interval, reason `zero_residual_variance`.
+    joins its neighbour; a stratum whose residuals are all equal, or where judge and people differ by a constant, takes
+    the pooled residual variance: agreement on few labels says nothing about the error. No such variance anywhere: no
+    interval, reason `zero_residual_variance`.
     """
     merged, warnings = _merged(strata)
     n, total = sum(len(h.labels) for h in merged.values()), sum(h.size for h in merged.values())
@@ -109,6 +111,11 @@ def _merged(strata: Mapping[str, Stratum]) -> tuple[dict[str, Stratum], tuple[st
     return found, (*warnings, *((f"few_labels_in_stratum: {', '.join(few)}",) if few else ()))
 
 
+def _certain(stratum: Stratum, lam: float) -> bool:
+    """Whether the error of the correction cannot be seen: judge and people differ by a constant on every label."""
+    return lam != 0 and bool(np.ptp(stratum.labels - stratum.judged) == 0)
+
+
 def _pooled_lambda(strata: Sequence[Stratum]) -> float:
     """The one lam that minimises the sum of N_h^2 Var_h, 0..1: what `tuned_lambda` is for a single stratum."""
     covariance = variance = 0.0
@@ -131,7 +138,10 @@ def _combined(
     method: str,
 ) -> tuple[Estimate, dict[str, Estimate]]:
     residuals = {name: h.labels - (lams[name] if len(h.unlabelled) else 0.0) * h.judged for name, h in strata.items()}
-    spreads = {name: float(r.var(ddof=1)) if np.ptp(r) > 0 else 0.0 for name, r in residuals.items()}
+    spreads = {
+        name: 0.0 if np.ptp(r) == 0 or _certain(strata[name], lams[name]) else float(r.var(ddof=1))
+        for name, r in residuals.items()
+    }
     free = sum(len(residuals[name]) - 1 for name in strata if spreads[name])
     pooled = sum((len(r) - 1) * spreads[name] for name, r in residuals.items()) / free if free else 0.0
     value = variance = 0.0
@@ -151,7 +161,7 @@ def _combined(
     flat = tuple(f"zero_variance_stratum: {name}" for name in strata if not spreads[name])
     known: dict[str, Any] = {"value": value, "level": level, "method": method, "n": n, "warnings": flat}
     if not pooled:
-        return Estimate(**known, status="insufficient", reason="zero_residual_variance"), per_stratum
+        return Estimate(**known, status="insufficient", reason=UNSEEN), per_stratum
     half = t_quantile(level, n - len(strata)) * math.sqrt(variance)
     known |= {"se": math.sqrt(variance), "ci_low": value - half, "ci_high": value + half}
     return Estimate(**known), per_stratum
@@ -170,7 +180,8 @@ def weighted_ppi(
 
     theta = lam mean(f) + sum(w (Y - lam f)) / sum(w), w = 1 / pi, over all n + N judged items; linearised variance,
     t interval with n - 1 df. lam minimises that variance from 20 labels on (0 below). Labels alone: the weighted mean.
-    One weight over 10 times the mean is said (`extreme_weights`). Zrnic and Candes 2024, with Hajek's ratio.
+    Judge and people that differ by a constant on every label: no interval, reason `zero_residual_variance`. One weight
+    over 10 times the mean is said (`extreme_weights`). Zrnic and Candes 2024, with Hajek's ratio.
     """
     y, f, pi = present(labels, "labels")[0], present(judged, "judged")[0], present(propensities, "propensities")[0]
     rest = present(unlabelled, "unlabelled")[0]
@@ -197,6 +208,8 @@ def weighted_ppi(
     trust = lam if lam is not None else tuned if n >= TUNE_FROM else 0.0
     warnings = ("extreme_weights",) if w.max() > EXTREME_WEIGHT * w.mean() else ()
     corrected = _linear(*linearised(trust), n, total, level, "ppi++_weighted_t", warnings)
+    if trust and np.ptp(y - f) == 0:
+        corrected = replace(corrected, se=None, ci_low=None, ci_high=None, status="insufficient", reason=UNSEEN)
     alone = _linear(*linearised(0.0), n, total, level, "weighted_t", warnings)
     return Weighted(
         corrected=corrected, human_only=alone, lam=trust, per_stratum={},
@@ -209,7 +222,7 @@ def _linear(
 ) -> Estimate:
     known: dict[str, Any] = {"value": value, "level": level, "method": method, "n": n, "warnings": warnings}
     if np.ptp(terms[:n]) == 0:
-        return Estimate(**known, status="insufficient", reason="zero_residual_variance")
+        return Estimate(**known, status="insufficient", reason=UNSEEN)
     se = math.sqrt(float(terms @ terms) / total**2 * n / (n - 1))
     half = t_quantile(level, n - 1) * se
     return Estimate(**known, se=se, ci_low=value - half, ci_high=value + half)

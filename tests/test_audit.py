@@ -11,6 +11,7 @@ import pytest
 
 import judge
 from calibration.errors import CalibrationError
+from calibration.ranking import rank_correlation
 from judge.errors import InputError, UsageError
 from judge.report.audit import overview, sections
 from judge.report.page import markdown
@@ -150,6 +151,19 @@ def test_a_lenient_judge_shows_its_lean_by_level_length_and_slice(tmp_path):
     (tagged,) = [row for row in found["by_slice"] if row["slice"] == "tag long"]
     assert (tagged["n"], tagged["lean"]["value"]) == (30, 1)
     assert {row["level"]: row["people"]["value"] for row in found["by_score_level"]}["5"] == 4
+
+
+def test_longer_answers_that_people_like_better_too_are_no_bias_towards_length(tmp_path):
+    # judge-kappa takes Spearman of length and score for verbosity bias: here it is 1, and the judge leans nowhere
+    rubric = ordinal()
+    cases = [case(n, answer="word " * (10 * (n // 15) + 5)) for n in range(60)]
+    lines = [line(f"c{n}", rubric, float(2 + n // 15)) for n in range(60)]
+    marks = [(f"c{n}", "ann", 2 + n // 15 + (-1, 0, 1)[n % 3] * (n // 15 < 3)) for n in range(60)]
+    run = write_run(tmp_path / "run", cases, lines, [rubric])
+    found = audit(run, write_labels(tmp_path / "l.csv", marks)).rubrics["plain"]
+    assert rank_correlation([len(one["answer"]) for one in cases], [one["score"] for one in lines]).value == 1
+    assert found["by_length"]["trend"]["value"] == pytest.approx(0, abs=1e-9)
+    assert {row["lean"]["value"] for row in found["by_length"]["groups"]} == {0}
 
 
 def test_without_a_stated_design_there_is_no_corrected_mean_and_random_has_one_with_its_condition(tmp_path):

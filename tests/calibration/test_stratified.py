@@ -92,6 +92,21 @@ def test_a_stratum_without_two_labels_joins_its_neighbour_and_a_constant_one_is_
     assert (certain.corrected.ci_low, certain.corrected.reason) == (None, "zero_residual_variance")
 
 
+def test_agreement_on_every_label_falls_back_to_the_labels_alone_under_every_design():
+    # 40 labels without a disagreement: lam tunes to 5/6, and the correction would claim the precision of 240 labels
+    scores = {f"q{i}": float(1 + i % 5) for i in range(240)}
+    labels = {item: scores[item] for item in list(scores)[:40]}
+    strata = {item: "even" if i % 2 else "odd" for i, item in enumerate(scores)}
+    for design, more in (
+        ("stratified", {"strata": strata}),
+        ("propensity", {"propensities": dict.fromkeys(labels, 1 / 6)}),
+    ):
+        found = correct(scores, labels, design=design, bounds=(1, 5), **more)
+        assert (found.method, found.lam, found.effective_n) == ("human_only", 0.0, 40)
+        assert found.corrected == found.human_only
+        assert "zero_residual_variance" in found.warnings
+
+
 def test_correct_takes_strata_and_propensities_of_the_items():
     rng = np.random.default_rng(3)
     scores = {f"q{i}": float(rng.integers(1, 6)) for i in range(200)}
