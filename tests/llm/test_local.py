@@ -264,8 +264,8 @@ def test_a_late_call_times_out_and_leaves_the_slot_free(model: str) -> None:
 @pytest.mark.slow
 def test_a_cancelled_call_frees_the_slot_for_the_next(model: str) -> None:
     async def give_up() -> str:
-        story = [{"role": "user", "content": "Write a very long story."}]
-        call = asyncio.create_task(litellm().acompletion(model=model, messages=story, max_tokens=4000))
+        long = [{"role": "user", "content": "word " * 7000}]  # read for many seconds on any processor
+        call = asyncio.create_task(litellm().acompletion(model=model, messages=long, max_tokens=1))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(call, timeout=2)
         reply = await litellm().acompletion(model=model, messages=yes_or_no("It is in 1931."), max_tokens=1, timeout=60)
