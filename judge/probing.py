@@ -77,7 +77,7 @@ def probe(
         notes += [note for note in result.notes if note not in notes]
         if stop.why is not None:
             return Probed({}, [*notes, f"stopped ({stop.why}) in arm {arm.name}; the same command resumes"])
-    found = findings(path, arms) | {"n": n, "seed": seed}
+    found = findings(path, arms, seed) | {"n": n, "seed": seed}
     write_json(path / "audit" / "probes.json", found)
     page.write(path / "audit" / "probes.md", found)
     return Probed(found, notes, path / "audit")
@@ -166,7 +166,7 @@ def _settings(path: Path, arm: Arm, options: Mapping[str, Any]) -> tuple[Options
     return chosen, Resolved(spec, made["judge"]["mode"], arm.rubrics, [])
 
 
-def findings(path: Path, arms: Sequence[Arm]) -> dict[str, Any]:
+def findings(path: Path, arms: Sequence[Arm], seed: int) -> dict[str, Any]:
     """probes -> rubric -> what was measured, from the lines of the run and of its arms."""
     cases = {case.id: case.question for case in cases_of(path)}
     shared = len(set(cases.values())) < len(cases)
@@ -183,7 +183,9 @@ def findings(path: Path, arms: Sequence[Arm]) -> dict[str, Any]:
             assert expected is not None
             lines = {name: line for name, line in _lines(folder / arm.name, rubric.id).items() if name in inside}
             before, rerun = _lines(path, rubric.id), _lines(folder / NULL, rubric.id, repeat=1)
-            per_rubric[rubric.id] = measured(rubric, expected, before, lines, rerun, questions if shared else None)
+            per_rubric[rubric.id] = measured(
+                rubric, expected, before, lines, rerun, questions if shared else None, seed=seed
+            )
         found[arm.name] = {"why": PROBES[arm.name].why, "rubrics": per_rubric}
     return {"run": path.name, "probes": found}
 

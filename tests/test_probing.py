@@ -11,6 +11,8 @@ import judge
 from judge.cli import app
 from judge.errors import UsageError
 from judge.probing import arms_of, forecast_probes, probe
+from judge.report.page import markdown
+from judge.report.probes import sections
 from judge.swaying import measured
 from tests.audited_runs import bundled, line, ordinal
 from tests.test_score import MODEL, cases, rubric_dir
@@ -60,9 +62,8 @@ def test_a_judge_that_likes_bullets_is_swayed(scored, provider, tmp_path):
     assert found["verdict"] == "swayed"
     assert found["shift"]["ci_low"] > 0.5
     assert found["excess_flips"]["value"] > 0.3
-    assert [row["shift"] for row in found["by_level"]] == sorted(
-        (row["shift"] for row in found["by_level"]), reverse=True
-    )
+    shifts = [row["shift"]["value"] for row in found["by_level"]]
+    assert shifts == sorted(shifts, reverse=True)
 
 
 def test_the_null_arm_is_a_fresh_call_for_each_case_and_the_original_comes_from_the_cache(scored, provider, tmp_path):
@@ -144,3 +145,53 @@ def test_cases_that_get_no_score_any_more_are_counted_by_reason():
     assert (found["n"], found["lost"], found["null_flip_share"]["status"]) == (10, {"refusal": 2}, "undefined")
     empty = measured(rubric, "same", before, {}, {})
     assert (empty["n"], empty["verdict"], empty["kappa"]["reason"]) == (0, "inconclusive", "no_data")
+
+
+def test_shift_and_flips_have_a_seeded_bootstrap_over_cases_and_too_few_cases_at_a_score_say_so():
+    rubric = ordinal()
+    before = lines(rubric, [4.0] * 30 + [2.0] * 20 + [5.0] * 9)
+    after = lines(rubric, [4.0, 3.0] * 15 + [2.0] * 20 + [5.0] * 8 + [1.0])
+    once, again, other = (measured(rubric, "same", before, after, before, seed=seed) for seed in (3, 3, 4))
+    assert once == again
+    assert once["shift"] != other["shift"]
+    # 15 of 59 fall by one mark, one by four; nothing flips in the rerun
+    assert once["shift"]["value"] == pytest.approx(-19 / 59)
+    assert (once["shift"]["method"], once["shift"]["seed"]) == ("bootstrap_percentile", 3)
+    assert once["excess_flips"]["value"] == pytest.approx(16 / 59)
+    two, four, five = once["by_level"]
+    assert (two["level"], two["n"], two["shift"]["value"]) == (2, 20, 0)
+    assert (four["shift"]["value"], four["flip_share"]["value"], four["excess_flips"]["value"]) == (-0.5, 0.5, 0.5)
+    assert four["shift"]["ci_low"] < -0.5 < four["shift"]["ci_high"] < 0
+    assert (five["n"], five["shift"]["ci_low"], five["shift"]["reason"]) == (9, None, "n_below_10")
+    page = markdown("p", sections({"run": "r", "seed": 3, "probes": {"formatting": {"rubrics": {"plain": once}}}}))
+    assert "| formatting | plain | 5 | 9 | too few | too few |" in page
+
+
+def test_the_reruns_flips_are_subtracted_within_each_score_level():
+    rubric = ordinal()
+    before = lines(rubric, [4.0] * 20 + [3.0] * 20)
+    rerun = lines(rubric, [3.0] * 5 + [4.0] * 15 + [3.0] * 20)
+    after = lines(rubric, [3.0] * 5 + [4.0] * 15 + [4.0] * 10 + [3.0] * 10)
+    three, four = measured(rubric, "same", before, after, rerun)["by_level"]
+    assert (four["flip_share"]["value"], four["null_flip_share"]["value"], four["excess_flips"]["value"]) == (
+        0.25,
+        0.25,
+        0,
+    )
+    assert (three["flip_share"]["value"], three["null_flip_share"]["value"], three["excess_flips"]["value"]) == (
+        0.5,
+        0,
+        0.5,
+    )
+
+
+def test_copies_of_a_question_make_a_shift_no_more_certain():
+    rubric = ordinal()
+    before = lines(rubric, [4.0] * 100)
+    after = lines(rubric, [4.0 if n % 20 < 10 else 3.0 for n in range(100)])
+    same = {f"c{n}": str(n % 20) for n in range(100)}
+    rows, questions = (measured(rubric, "same", before, after, before, asked) for asked in (None, same))
+    for name in ("shift", "excess_flips", "flip_share"):
+        wide, narrow = (one[name]["ci_high"] - one[name]["ci_low"] for one in (questions, rows))
+        assert wide > 1.8 * narrow
+    assert questions["shift"]["n_clusters"] == 20

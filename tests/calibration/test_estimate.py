@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from calibration import CalibrationError
-from calibration.estimate import Estimate, bootstrap, clustered_proportion, mean, proportion, undefined
+from calibration.estimate import (
+    Estimate,
+    bootstrap,
+    bootstrap_mean,
+    clustered_proportion,
+    mean,
+    proportion,
+    undefined,
+)
 
 KEYS = ["value", "se", "ci_low", "ci_high", "level", "method", "n", "n_clusters", "n_dropped", "status", "reason",
         "warnings", "seed", "replicates"]  # fmt: skip
@@ -119,6 +127,23 @@ def test_bootstrap_over_clusters_draws_whole_clusters():
     assert clusters.se == pytest.approx(rows.se * math.sqrt(5), rel=0.1)
     few = bootstrap(lambda s: s[:, 0], [1.0, 2.0, 3.0, 4.0], seed=1, clusters=[1, 1, 2, 2])
     assert (few.value, few.reason) == (10.0, "fewer_than_5_clusters")
+
+
+def test_a_mean_full_of_zeros_is_resampled_and_one_without_spread_keeps_the_wilson_bound():
+    # 2 ones in 40: the count of a resample is binomial(40, .05), whose 2.5% and 97.5% points are 0 and 5
+    found = bootstrap_mean([1.0, 1.0, None] + [0.0] * 38, seed=4)
+    assert (found.value, found.ci_low, found.ci_high) == (0.05, 0.0, 5 / 40)
+    assert (found.n, found.n_dropped) == (40, 1)
+    assert (found.method, found.seed, found.replicates) == ("bootstrap_percentile", 4, 9999)
+    assert bootstrap_mean([0.0] * 40, seed=4, bounds=(-4, 4)) == mean([0.0] * 40, bounds=(-4, 4))
+    assert bootstrap_mean([], seed=4).reason == "no_values"
+
+
+def test_a_mean_of_nine_values_or_four_clusters_is_too_few_to_resample():
+    nine = bootstrap_mean([0.0, 1.0, 0.0] * 3, seed=1)
+    assert (nine.value, nine.ci_low, nine.reason) == (pytest.approx(1 / 3), None, "n_below_10")
+    four = bootstrap_mean([0.0, 1.0, 2.0] * 4, seed=1, clusters=[i // 3 for i in range(12)])
+    assert (four.ci_low, four.reason) == (None, "fewer_than_5_clusters")
 
 
 def test_bootstrap_counts_replicates_without_a_value():
