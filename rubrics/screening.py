@@ -22,6 +22,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _WORD = re.compile(r"[^\W\d_]+")
 _LOOKALIKES = str.maketrans("аеорсухіјѕԁһԛԝАВЕКМНОРСТХІЈЅ", "aeopcyxijsdhqwABEKMHOPCTXIJS")
 _ORDER_WORDS = frozenset().union(*(words for words, _ in ORDER_PATTERNS.values()))
+_ASCII_ORDER_WORDS = frozenset(word for word in _ORDER_WORDS if word.isascii())
 ORDERS = frozenset(ORDER_PATTERNS) - {"template"} | {"invisible", "bidi"}
 
 
@@ -45,7 +46,7 @@ def screen(text: str) -> list[str]:
         found.append("control")
         text = _CONTROL.sub(" ", text)
     lowered = text.casefold()
-    present = {word for word in _ORDER_WORDS if word in lowered}
+    present = {word for word in (_ASCII_ORDER_WORDS if text.isascii() else _ORDER_WORDS) if word in lowered}
     for flag, (needed, order) in ORDER_PATTERNS.items():
         if not present.isdisjoint(needed) and order.search(text):
             found.append(flag)

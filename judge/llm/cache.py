@@ -6,7 +6,6 @@ cache that cannot be used is no cache: one warning, and the call is made.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import secrets
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import diskcache
+import orjson
 
 LOG = logging.getLogger("judge")
 BROKEN = (sqlite3.Error, OSError, diskcache.Timeout, ValueError, TypeError)
@@ -37,13 +37,12 @@ class SafeDisk(diskcache.Disk):  # type: ignore[misc]
         return key
 
     def store(self, value: Any, read: bool, key: Any = diskcache.UNKNOWN) -> tuple[int, int, None, str]:
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        return 0, diskcache.core.MODE_RAW, None, text
+        return 0, diskcache.core.MODE_RAW, None, orjson.dumps(value).decode()
 
     def fetch(self, mode: int, filename: Any, value: Any, read: bool) -> Any:
         if mode != diskcache.core.MODE_RAW or filename is not None or type(value) is not str:
             raise ValueError("cache row is not JSON text")
-        return json.loads(value)
+        return orjson.loads(value)
 
     def remove(self, file_path: str) -> None:
         """Nothing: this cache has no side files, so a row that names one names somebody else's."""
