@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
     four.add_argument("--prevalence", type=float, required=True, help="share of the positive label")
 
     five = verbs.add_parser("pairwise", help="two or more systems judged in both orders")
-    five.add_argument("comparisons", help="CSV: item,a,b,order1,order2[,human]; order1 shows a first, order2 b")
+    five.add_argument("comparisons", help="CSV: item,a,b,order1,order2[,human]; order1 shows a first, order2 b; unasked: left out by a draw")
 
     for verb in (one, two, three):
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")

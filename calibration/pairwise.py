@@ -13,8 +13,9 @@ from calibration.compare import mcnemar
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, clustered_proportion, mean, normal_quantile, proportion, undefined
 from calibration.kappa import kappa
+from calibration.one_order import win_rate_one_order
 from calibration.tables import table_of
-from calibration.verdicts import ERROR, OUTCOMES, POINTS, A, B, Codes, PairVerdicts
+from calibration.verdicts import ERROR, OUTCOMES, POINTS, UNASKED, A, B, Codes, PairVerdicts
 
 INCONSISTENT = OUTCOMES.index("inconsistent")
 
@@ -38,14 +39,18 @@ class ComparisonSummary:
     preference_fairness: Estimate
 
 
-def summarize(verdicts: PairVerdicts, *, level: float = 0.95) -> ComparisonSummary:
+def summarize(verdicts: PairVerdicts, *, both_share: float | None = None, level: float = 0.95) -> ComparisonSummary:
     """Counts, win rate, sign test and position measures; intervals are clustered by question.
 
     `win_rate_a` runs over complete pairs without both_fail, tie and inconsistent count half. `p_value` is the exact
     two-sided sign test on a and b outcomes, 1 when there are none. Position measures leave out identical answers:
-    consistency (both orders the same winner), `first_preference` (share of first among single verdicts for first or
-    second), and preference fairness (recency - primacy) / n. Shi et al. 2024, whose published form
-    [rec^2 - prim^2] / [(rec + prim) n] is the same number.
+    consistency (both orders the same winner), `inconsistent_rate` (by the combine table, whatever decided the pair),
+    `first_preference` (share of first among single verdicts for first or second), and preference fairness (recency -
+    primacy) / n. Shi et al. 2024, whose published form [rec^2 - prim^2] / [(rec + prim) n] is the same number.
+
+    Where an order is `unasked`, the counts take the pair as the other order has it, the win rate is that of
+    `win_rate_one_order` (`both_share`: see there), and consistency, inconsistent_rate and fairness are of the pairs
+    judged in both orders.
     """
     outcome, question = verdicts.per_pair()
     counts = np.bincount(outcome, minlength=len(OUTCOMES))
@@ -55,6 +60,9 @@ def summarize(verdicts: PairVerdicts, *, level: float = 0.95) -> ComparisonSumma
     judged = (first < ERROR) & (second < ERROR)
     rows = verdicts.questions()
     decided, asked = _positions(first, second, rows)
+    win_rate = _mean(points[scored], question[scored], (0.0, 1.0), level)
+    if UNASKED in first or UNASKED in second:
+        win_rate = win_rate_one_order(verdicts, share=both_share, level=level)
     return ComparisonSummary(
         n=len(outcome),
         a_wins=int(counts[A]),
@@ -63,10 +71,10 @@ def summarize(verdicts: PairVerdicts, *, level: float = 0.95) -> ComparisonSumma
         both_fail=int(counts[OUTCOMES.index("both_fail")]),
         inconsistent=int(counts[INCONSISTENT]),
         incomplete=int(counts[OUTCOMES.index("incomplete")]),
-        win_rate_a=_mean(points[scored], question[scored], (0.0, 1.0), level),
+        win_rate_a=win_rate,
         p_value=mcnemar(int(counts[A]), int(counts[B])).p_exact,
         position_consistency=_share((first == second)[judged], rows[judged], level),
-        inconsistent_rate=_share((verdicts.outcomes() == INCONSISTENT)[judged], rows[judged], level),
+        inconsistent_rate=_share((verdicts.combined() == INCONSISTENT)[judged], rows[judged], level),
         first_preference=_share(decided, asked, level),
         preference_fairness=_mean(_tilt(first, second)[judged], rows[judged], (-1.0, 1.0), level),
     )

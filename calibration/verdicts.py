@@ -15,8 +15,8 @@ from calibration.ratings import read_table
 
 Codes = npt.NDArray[np.int64]
 
-VERDICTS = ("a", "b", "tie", "both_fail", "error", "identical")
-A, B, TIE, BOTH_FAIL, ERROR, IDENTICAL = range(6)
+VERDICTS = ("a", "b", "tie", "both_fail", "error", "identical", "unasked")
+A, B, TIE, BOTH_FAIL, ERROR, IDENTICAL, UNASKED = range(7)
 OUTCOMES = ("a", "b", "tie", "both_fail", "inconsistent", "incomplete")
 COMBINE: Mapping[tuple[str, str], str] = {
     ("a", "a"): "a",
@@ -30,8 +30,13 @@ COMBINE: Mapping[tuple[str, str], str] = {
     ("a", "b"): "inconsistent",
     ("a", "both_fail"): "inconsistent",
     ("b", "both_fail"): "inconsistent",
+    ("a", "unasked"): "a",
+    ("b", "unasked"): "b",
+    ("tie", "unasked"): "tie",
+    ("both_fail", "unasked"): "both_fail",
 }
 POINTS = np.array([1.0, 0.0, 0.5, np.nan, 0.5, np.nan])
+VERDICT_POINTS = np.array([1.0, 0.0, 0.5, np.nan, np.nan, 0.5, np.nan])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +44,21 @@ class PairVerdicts:
     """Verdicts in both orders, one row per comparison (repeats of a pair are rows with the same item and systems).
 
     `order1` was judged with a shown first, `order2` with b first; both are already mapped back to the systems:
-    `a`, `b`, `tie`, `both_fail`, `error` (or None), and `identical` in both where equal answers were not judged.
-    `systems` names (a, b) of each row when there are more than two. Items are questions: the unit of resampling.
+    `a`, `b`, `tie`, `both_fail`, `error` (or None), `identical` in both where equal answers were not judged, and
+    `unasked` in one where a draw left that order out. `systems` names (a, b) of each row when there are more than two.
+    `decided` holds the outcome of each row where averages decide it and not the combine table. Items are questions:
+    the unit of resampling.
     """
 
     items: Sequence[str]
     order1: Sequence[str | None]
     order2: Sequence[str | None]
     systems: Sequence[tuple[str, str]] | None = None
+    decided: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        sizes = {len(self.items), len(self.order1), len(self.order2), len(self.systems or self.items)}
+        optional = (self.systems or self.items, self.decided or self.items)
+        sizes = {len(column) for column in (self.items, self.order1, self.order2, *optional)}
         if len(sizes) > 1:
             raise CalibrationError(f"the columns have {sorted(sizes)} rows: give one entry per comparison")
         if not len(self.items):
@@ -59,10 +68,16 @@ class PairVerdicts:
         """Both orders as places in VERDICTS; an unknown word is an error."""
         return _coded(self.order1, "order1"), _coded(self.order2, "order2")
 
-    def outcomes(self) -> Codes:
+    def combined(self) -> Codes:
         """One place in OUTCOMES per row, by the combine table (symmetric; anything with an error is incomplete)."""
         first, second = self.codes()
         return _combine_table()[first, second]
+
+    def outcomes(self) -> Codes:
+        """One place in OUTCOMES per row: as decided, else by the combine table."""
+        if self.decided is None:
+            return self.combined()
+        return _places(self.decided, OUTCOMES, "decided", "outcome")
 
     def names(self) -> list[str]:
         """The outcome of each row as a word."""
@@ -91,11 +106,15 @@ class PairVerdicts:
 
 
 def _coded(column: Sequence[str | None], name: str) -> Codes:
-    codes = [VERDICTS.index(word) if word in VERDICTS else ERROR if word is None else -1 for word in column]
+    return _places(["error" if word is None else word for word in column], VERDICTS, name, "verdict")
+
+
+def _places(column: Sequence[str], words: Sequence[str], name: str, kind: str) -> Codes:
+    codes = [words.index(word) if word in words else -1 for word in column]
     if -1 in codes:
         row = codes.index(-1)
         raise CalibrationError(
-            f"{name}, row {row + 1}: {column[row]!r} is no verdict; use {', '.join(VERDICTS)}, mapped to the systems"
+            f"{name}, row {row + 1}: {column[row]!r} is no {kind}; use {', '.join(words)}, mapped to the systems"
         )
     return np.array(codes, dtype=np.int64)
 
