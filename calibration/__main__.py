@@ -24,7 +24,7 @@ def agreement(options: argparse.Namespace) -> dict[str, Any]:
 
 def correct(options: argparse.Namespace) -> dict[str, Any]:
     from calibration.correction import correct as corrected
-    from calibration.values import read_labels, read_values
+    from calibration.values import clusters_of_both, read_labels, read_values
 
     scale, design = _scale(options), options.label_design
     judged = read_values(options.judged, "score", scale=scale)
@@ -36,8 +36,9 @@ def correct(options: argparse.Namespace) -> dict[str, Any]:
     if design == "propensity":
         propensities = read_values(options.labels, "propensity").numbers
     found = corrected(
-        judged.numbers, labels.numbers, design=design, strata=strata, propensities=propensities, bounds=bounds
-    )
+        judged.numbers, labels.numbers, design=design, strata=strata, propensities=propensities, bounds=bounds,
+        clusters=clusters_of_both(judged, labels),
+    )  # fmt: skip
     return found.to_dict()
 
 
@@ -106,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
 
     two = verbs.add_parser("correct", help="the mean that people would have given")
-    two.add_argument("--judged", required=True, help="CSV: item,score[,stratum]")
+    two.add_argument("--judged", required=True, help="CSV: item,score[,stratum][,cluster]")
     two.add_argument("--labels", required=True, help="CSV: item,label[,propensity] on the same scale")
     designs = ("random", "stratified", "propensity", "external", "unknown")
     two.add_argument("--label-design", required=True, choices=designs, help="how the labelled items were chosen")
@@ -121,7 +122,10 @@ def parser() -> argparse.ArgumentParser:
     four.add_argument("--prevalence", type=float, required=True, help="share of the positive label")
 
     five = verbs.add_parser("pairwise", help="two or more systems judged in both orders")
-    five.add_argument("comparisons", help="CSV: item,a,b,order1,order2[,human]; order1 shows a first, order2 b; unasked: left out by a draw")
+    five.add_argument(
+        "comparisons",
+        help="CSV: item,a,b,order1,order2[,human]; order1 shows a first, order2 b; unasked: left out by a draw",
+    )
 
     for verb in (one, two, three):
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")

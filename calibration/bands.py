@@ -13,8 +13,9 @@ from calibration.drift import kappa_difference
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, FloatArray, cluster_codes, present
 from calibration.kappa import kappa
-from calibration.recalibration import FOLDS, Numbers, fold_of, isotonic
+from calibration.recalibration import FOLDS, fold_of, isotonic
 from calibration.resampling import pair_tables
+from calibration.sample import Numbers
 from calibration.tables import Weights
 
 FIT_FROM = 100

@@ -8,16 +8,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from calibration.budget import labels_for_variance
 from calibration.errors import CalibrationError
-from calibration.estimate import Estimate, FloatArray, mean, present, proportion, t_quantile
+from calibration.estimate import (
+    Estimate,
+    FloatArray,
+    cluster_warnings,
+    clustered_proportion,
+    mean,
+    present,
+    proportion,
+    t_quantile,
+)
 from calibration.rogan_gladen import rogan_gladen, variance_parts
+from calibration.sample import Codes, Numbers, Pair, Sample, clustered_lambda, influence, sample_of, squared
 from calibration.stratified import TUNE_FROM, UNSEEN, Weighted, strata_of, stratified_ppi, weighted_ppi
 
 VERDICT_FROM = 30
 FEW_DISAGREEMENTS = 5
+CLUSTERED = "no_interval_for_clusters"
 
 VALID_WHEN = {
     "random": "valid when the labelled items are a random sample of the judged ones, whatever errors the judge makes",
@@ -59,6 +69,7 @@ def correct(
     design: str,
     strata: Mapping[str, str] | None = None,
     propensities: Mapping[str, float | None] | None = None,
+    clusters: Mapping[str, Any] | None = None,
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> Correction:
@@ -70,6 +81,9 @@ def correct(
     `external`: other items, scored by the same judge; binary only, gives Rogan-Gladen for the judged items without a
     label. Anything else is refused with the reason. Labels of items without a score are left out and counted; None
     is a missing score or label. Without `bounds` only scores of 0 and 1 have a known scale.
+
+    `clusters` (item -> cluster, all judged items; questions, say): intervals are cluster-robust, over labelled and
+    unlabelled items of a cluster together. Rogan-Gladen has no such interval: none is given where items share clusters.
     """
     if design not in VALID_WHEN:
         rule = REFUSED.get(design, f"the designs are {', '.join(VALID_WHEN)}")
@@ -83,21 +97,39 @@ def correct(
         )
     y = present([given[item] for item in shared], "label")[0]
     f = present([scored[item] for item in shared], "score")[0]
-    rest = present([score for item, score in scored.items() if item not in given], "score")[0]
+    others = [item for item in scored if item not in given]
+    rest = present([scored[item] for item in others], "score")[0]
     _same_scale(np.concatenate([f, rest]), y, bounds)
+    grouped = _clusters_of(shared, others, clusters)
     if bounds is None and all(_binary(values) for values in (y, f, rest)):
         bounds = (0.0, 1.0)
     if design == "external":
-        found = _external(y, f, rest, level)
+        found = _external(sample_of(y, f, rest, grouped), level)
     elif design == "stratified":
-        found = _designed(design, _by_stratum(scored, given, shared, strata, level), f, y, rest, bounds, level)
+        named = None if grouped is None else clusters
+        weighted = _by_stratum(scored, given, shared, strata, named, level)
+        found = _designed(design, weighted, sample_of(y, f, rest, grouped), bounds, level)
     elif design == "propensity":
-        chances = _chances(shared, propensities)
-        found = _designed(design, weighted_ppi(y, f, chances, rest, level=level), f, y, rest, bounds, level)
+        weighted = weighted_ppi(y, f, _chances(shared, propensities), rest, clusters=grouped, level=level)
+        found = _designed(design, weighted, sample_of(y, f, rest, grouped), bounds, level)
     else:
-        found = ppi(y, f, rest, bounds=bounds, level=level)
+        found = ppi(y, f, rest, clusters=grouped, bounds=bounds, level=level)
     lost = len(given) - len(shared)
     return replace(found, warnings=(*found.warnings, f"labels_without_score: {lost}")) if lost else found
+
+
+def _clusters_of(shared: Sequence[str], others: Sequence[str], clusters: Mapping[str, Any] | None) -> Pair | None:
+    """The clusters of labelled and of other items; None where no two items share one."""
+    if clusters is None:
+        return None
+    missing = [item for item in (*shared, *others) if clusters.get(item) is None]
+    if missing:
+        raise CalibrationError(
+            f"item {missing[0]} has no cluster ({len(missing)} of {len(shared) + len(others)} have none): "
+            "when clusters are given every judged item has one"
+        )
+    pair = ([clusters[item] for item in shared], [clusters[item] for item in others])
+    return pair if len({*pair[0], *pair[1]}) < len(pair[0]) + len(pair[1]) else None
 
 
 def _by_stratum(
@@ -105,11 +137,12 @@ def _by_stratum(
     given: Mapping[str, float],
     shared: Sequence[str],
     strata: Mapping[str, str] | None,
+    clusters: Mapping[str, Any] | None,
     level: float,
 ) -> Weighted:
     if strata is None:
         raise CalibrationError("label design 'stratified' needs a stratum for every judged item: give the column")
-    return stratified_ppi(strata_of({item: given[item] for item in shared}, scored, strata), level=level)
+    return stratified_ppi(strata_of({item: given[item] for item in shared}, scored, strata, clusters), level=level)
 
 
 def _chances(shared: Sequence[str], propensities: Mapping[str, float | None] | None) -> list[float]:
@@ -124,19 +157,14 @@ def _chances(shared: Sequence[str], propensities: Mapping[str, float | None] | N
 
 
 def _designed(
-    design: str,
-    found: Weighted,
-    judged: FloatArray,
-    labels: FloatArray,
-    rest: FloatArray,
-    bounds: tuple[float, float] | None,
-    level: float,
+    design: str, found: Weighted, sample: Sample, bounds: tuple[float, float] | None, level: float
 ) -> Correction:
-    n, corrected = len(labels), found.corrected
-    naive = _plain_mean(np.concatenate([judged, rest]), bounds, level)
+    n, corrected = len(sample.labels), found.corrected
+    naive = _judge_alone(sample, bounds, level)
     if corrected.reason == UNSEEN:
         return _human_only(naive, found.human_only, (*corrected.warnings, UNSEEN))
-    to_halve = _labels_to_halve(labels, judged, len(rest), corrected.se) if corrected.se and len(rest) else None
+    alone = found.human_only.se
+    to_halve = _labels_to_halve(sample, corrected.se, alone) if corrected.se and alone else None
     few = (f"fewer_than_{VERDICT_FROM}_labels: {n}",) if n < VERDICT_FROM else ()
     return Correction(
         method=f"ppi++_{'weighted' if design == 'propensity' else design}",
@@ -162,10 +190,17 @@ def _binary(values: FloatArray) -> bool:
     return bool(np.isin(values, (0.0, 1.0)).all())
 
 
-def _plain_mean(values: FloatArray, bounds: tuple[float, float] | None, level: float) -> Estimate:
-    if bounds == (0.0, 1.0) and _binary(values):
+def _plain_mean(values: FloatArray, codes: Codes | None, bounds: tuple[float, float] | None, level: float) -> Estimate:
+    if bounds != (0.0, 1.0) or not _binary(values):
+        return mean(values, clusters=codes, level=level, bounds=bounds)
+    if codes is None:
         return proportion(int(values.sum()), len(values), level=level)
-    return mean(values, level=level, bounds=bounds)
+    return clustered_proportion(values, clusters=codes, level=level)
+
+
+def _judge_alone(sample: Sample, bounds: tuple[float, float] | None, level: float) -> Estimate:
+    """The judge's own mean over all judged items."""
+    return _plain_mean(np.concatenate([sample.judged, sample.unlabelled]), sample.codes, bounds, level)
 
 
 def tuned_lambda(labels: FloatArray, judged: FloatArray, unlabelled: FloatArray) -> float:
@@ -177,17 +212,17 @@ def tuned_lambda(labels: FloatArray, judged: FloatArray, unlabelled: FloatArray)
     return float(np.clip(covariance / ((1 + len(labels) / len(unlabelled)) * spread), 0, 1))
 
 
-def ppi_se(labels: FloatArray, judged: FloatArray, unlabelled: FloatArray, lam: float, *, ddof: int = 1) -> float:
-    """Standard error of lam mean(f~) + mean(Y - lam f)."""
-    residual = (labels - lam * judged).var(ddof=ddof) / len(labels)
-    return math.sqrt(residual + (lam**2 * unlabelled.var(ddof=ddof) / len(unlabelled) if lam else 0.0))
+def ppi_se(sample: Sample, lam: float, *, ddof: int = 1) -> float:
+    """Standard error of lam mean(f~) + mean(Y - lam f), cluster-robust where the sample has clusters."""
+    return math.sqrt(squared(influence(sample, lam, ddof=ddof), sample.codes))
 
 
 def ppi(
-    labels: Sequence[float] | npt.NDArray[Any],
-    judged: Sequence[float] | npt.NDArray[Any],
-    unlabelled: Sequence[float] | npt.NDArray[Any],
+    labels: Numbers,
+    judged: Numbers,
+    unlabelled: Numbers,
     *,
+    clusters: Pair | None = None,
     lam: float | None = None,
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
@@ -198,39 +233,54 @@ def ppi(
     lam mean(f~) + mean(Y - lam f), t interval with n - 1 df and ddof 1; lam is tuned from 20 labels on, else 0, unless
     given. Labels alone (method `human_only`) when fewer than two others are judged, the judge is constant, or judge
     and people differ by a constant, where the error of the correction cannot be seen. Bounds may leave the scale.
+
+    `clusters`: names of the clusters of the labelled and of the other items; a cluster may have both. Influences are
+    summed within clusters over both sides, CR1, t with G - 1 df where G clusters hold labels, and lam has the least
+    such variance, tuned from 20 clusters on. Angelopoulos, Duchi and Zrnic 2023; Liang and Zeger 1986.
     """
-    y, f, rest = present(labels, "labels")[0], present(judged, "judged")[0], present(unlabelled, "unlabelled")[0]
-    if len(y) != len(f):
-        raise CalibrationError(f"labels has {len(y)} entries and judged {len(f)}: both belong to the same items")
+    sample = sample_of(labels, judged, unlabelled, clusters)
+    y, f, rest, units = sample.labels, sample.judged, sample.unlabelled, sample.units
     if len(y) == 0:
         raise CalibrationError("there are no labels: a correction needs labelled items")
-    n, everything = len(y), np.concatenate([f, rest])
-    naive = _plain_mean(everything, bounds, level)
-    human_only = _plain_mean(y, bounds, level)
-    warnings: tuple[str, ...] = (f"fewer_than_{VERDICT_FROM}_labels: {n}",) if n < VERDICT_FROM else ()
-    if lam is None and n < TUNE_FROM:
-        warnings += (f"too_few_labels_to_tune: {n}",)
-    disagreements = int((y != f).sum())
-    if _binary(y) and _binary(f) and 0 < disagreements < FEW_DISAGREEMENTS:
-        warnings += (f"few_disagreements: {disagreements}",)
-    if len(rest) < 2:
-        return _human_only(naive, human_only, (*warnings, "no_unlabelled_items"))
-    if np.ptp(everything) == 0:
+    n, own = len(y), None if sample.clusters is None else sample.clusters[0]
+    naive = _judge_alone(sample, bounds, level)
+    human_only = _plain_mean(y, own, bounds, level)
+    warnings = _thin(sample, tuning=lam is None)
+    if min(units, sample.other_units) < 2:
+        lacking = "one_cluster_of_labels" if own is not None and units < 2 else "no_unlabelled_items"
+        return _human_only(naive, human_only, (*warnings, lacking))
+    if np.ptp(np.concatenate([f, rest])) == 0:
         return _human_only(naive, human_only, (*warnings, "judge_constant"))
-    trust = lam if lam is not None else tuned_lambda(y, f, rest) if n >= TUNE_FROM else 0.0
+    tuned = clustered_lambda([sample]) if own is not None else tuned_lambda(y, f, rest)
+    trust = lam if lam is not None else tuned if units >= TUNE_FROM else 0.0
     if np.ptp(y - f) == 0 or np.ptp(y - trust * f) == 0:
         return _human_only(naive, human_only, (*warnings, UNSEEN))
     value = trust * float(rest.mean()) + float((y - trust * f).mean())
-    se = ppi_se(y, f, rest, trust)
-    half = t_quantile(level, n - 1) * se
-    alone = float(y.std(ddof=1)) / math.sqrt(n)
+    se, alone = ppi_se(sample, trust), ppi_se(sample, 0.0)
+    half = t_quantile(level, units - 1) * se
     corrected = Estimate(
-        value=value, se=se, ci_low=value - half, ci_high=value + half, level=level, method="ppi++_t", n=n
-    )
+        value=value, se=se, ci_low=value - half, ci_high=value + half, level=level, n=n,
+        method="ppi++_t" if own is None else "ppi++_t_cr1", n_clusters=None if own is None else units,
+        warnings=() if own is None else cluster_warnings(units),
+    )  # fmt: skip
     return Correction(
         method="ppi++", naive=naive, corrected=corrected, human_only=human_only, lam=trust,
-        effective_n=n * (alone / se) ** 2, labels_to_halve_ci=_labels_to_halve(y, f, len(rest), se), warnings=warnings,
+        effective_n=n * (alone / se) ** 2, labels_to_halve_ci=_labels_to_halve(sample, se, alone),
+        warnings=warnings + corrected.warnings,
     )  # fmt: skip
+
+
+def _thin(sample: Sample, *, tuning: bool) -> tuple[str, ...]:
+    """What is too few about the labels."""
+    n, units, (y, f) = len(sample.labels), sample.units, (sample.labels, sample.judged)
+    warnings: tuple[str, ...] = (f"fewer_than_{VERDICT_FROM}_labels: {n}",) if n < VERDICT_FROM else ()
+    if tuning and units < TUNE_FROM:
+        what = "labels" if sample.clusters is None else "clusters"
+        warnings += (f"too_few_{what}_to_tune: {units}",)
+    disagreements = int((y != f).sum())
+    if _binary(y) and _binary(f) and 0 < disagreements < FEW_DISAGREEMENTS:
+        warnings += (f"few_disagreements: {disagreements}",)
+    return warnings
 
 
 def _human_only(naive: Estimate, human_only: Estimate, warnings: tuple[str, ...]) -> Correction:
@@ -241,11 +291,16 @@ def _human_only(naive: Estimate, human_only: Estimate, warnings: tuple[str, ...]
     )  # fmt: skip
 
 
-def _labels_to_halve(labels: FloatArray, judged: FloatArray, n_judged: int, se: float) -> int:
-    """Labels in all that halve the interval, with the judge as good as on the labels and as many judged items."""
-    sd, n = float(labels.std(ddof=1)), len(labels)
-    rho = 0.0 if np.ptp(judged) == 0 or sd == 0 else float(np.corrcoef(labels, judged)[0, 1])
-    return max(n + 1, labels_for_variance(se**2 / 4, sd, max(rho, 0.0), n_judged))
+def _labels_to_halve(sample: Sample, se: float, alone: float) -> int | None:
+    """Labels in all that halve the interval, with the judge as good as on the labels and as many judged items.
+
+    `alone` is the standard error of the labels alone: with clusters, labels of as large clusters are meant.
+    """
+    n, y, f, others = len(sample.labels), sample.labels, sample.judged, len(sample.unlabelled)
+    if not others:
+        return None
+    rho = 0.0 if np.ptp(f) == 0 or np.ptp(y) == 0 else float(np.corrcoef(y, f)[0, 1])
+    return max(n + 1, labels_for_variance(se**2 / 4, alone * math.sqrt(n), max(rho, 0.0), others))
 
 
 def ppi_difference(
@@ -253,6 +308,7 @@ def ppi_difference(
     judged: tuple[Sequence[float], Sequence[float]],
     unlabelled: tuple[Sequence[float], Sequence[float]],
     *,
+    clusters: Pair | None = None,
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> Correction:
@@ -266,10 +322,11 @@ def ppi_difference(
         if len(a) != len(b):
             raise CalibrationError(f"{name} has {len(a)} values of A and {len(b)} of B: give both on the same items")
     y, f, rest = (present(a, name)[0] - present(b, name)[0] for name, (a, b) in pairs.items())
-    return ppi(y, f, rest, bounds=span, level=level)
+    return ppi(y, f, rest, clusters=clusters, bounds=span, level=level)
 
 
-def _external(labels: FloatArray, judged: FloatArray, evaluated: FloatArray, level: float) -> Correction:
+def _external(sample: Sample, level: float) -> Correction:
+    labels, judged, evaluated = sample.labels, sample.judged, sample.unlabelled
     if not (_binary(labels) and _binary(judged) and _binary(evaluated)):
         raise CalibrationError(
             "label design 'external' needs scores and labels of 0 and 1: labels of other items cannot "
@@ -287,6 +344,9 @@ def _external(labels: FloatArray, judged: FloatArray, evaluated: FloatArray, lev
     corrected = rogan_gladen(passes / n, n, **rates, level=level)
     warnings = tuple(f"few_labels_of_a_class: {count}" for count in (m0, m1) if count < VERDICT_FROM)
     effective = to_halve = None
+    own, others = sample.clusters or (None, None)
+    if own is not None and corrected.value is not None:
+        corrected = replace(corrected, se=None, ci_low=None, ci_high=None, status="insufficient", reason=CLUSTERED)
     if corrected.value is not None and corrected.se:
         judge_part, label_part = variance_parts(corrected.value, passes / n, n, **rates)
         target = (judge_part + label_part) / 4
@@ -295,7 +355,7 @@ def _external(labels: FloatArray, judged: FloatArray, evaluated: FloatArray, lev
         to_halve = math.ceil((m0 + m1) * label_part / (target - judge_part)) if target > judge_part else None
         warnings += ("more_judged_items_needed",) if to_halve is None else ()
     return Correction(
-        method="rogan_gladen", naive=proportion(passes, n, level=level), corrected=corrected,
-        human_only=proportion(m1, m0 + m1, level=level), lam=None, effective_n=effective,
+        method="rogan_gladen", naive=_plain_mean(evaluated, others, (0.0, 1.0), level), corrected=corrected,
+        human_only=_plain_mean(labels, own, (0.0, 1.0), level), lam=None, effective_n=effective,
         labels_to_halve_ci=to_halve, warnings=warnings + corrected.warnings,
     )  # fmt: skip

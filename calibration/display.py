@@ -23,6 +23,12 @@ WORDS = {
     "degenerate_resamples": "over 5% of resamples had no value: distrust the interval",
     "zero_residual_variance": "judge and labels never differ (or by a constant): the labels alone are reported",
     "judge_not_better_than_chance": "the judge is not surely better than chance: nothing to correct with",
+    "no_interval_for_clusters": "items share clusters, for which this method has no interval: take one per cluster, or "
+    "label a random sample of the judged items",
+    "one_cluster": "all in one cluster: no interval can be computed",
+    "one_cluster_of_labels": "all labels are in one cluster: label items of others",
+    "few_clusters": "fewer than 15 clusters: intervals cover less than they say",
+    "too_few_clusters_to_tune": "fewer than 20 clusters with labels: the judge is not used",
     "one_class_labels": "labels of both classes are needed",
     "out_of_range": "the corrected rate leaves 0..1: the judge errs differently here than on the labelled items",
     "no_unlabelled_items": "every judged item is labelled: nothing to correct",

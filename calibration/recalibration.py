@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from calibration.errors import CalibrationError
-from calibration.estimate import Estimate, FloatArray, cluster_codes, mean, present, t_quantile
+from calibration.estimate import Estimate, FloatArray, cluster_warnings, mean, present, t_quantile
+from calibration.sample import Numbers, Pair, influence, sample_of, squared
 
 FOLDS = 5
 FIT_FROM = 30
 FEW_AT_A_LEVEL = 5
 PROBE_FROM = 50
 
-Numbers = Sequence[float] | npt.NDArray[Any]
 Transport = Literal["pass", "fail", "inconclusive"]
 
 
@@ -80,50 +80,55 @@ def recalibrate(
     judged: Numbers,
     unlabelled: Numbers,
     *,
-    clusters: Sequence[Any] | None = None,
+    clusters: Pair | None = None,
     folds: Sequence[int] | npt.NDArray[np.integer[Any]] | None = None,
     level: float = 0.95,
     seed: int = 0,
 ) -> Recalibration:
     """The mean label from a nonlinear judge: mean of g over all judged items + mean of (Y - g_out_of_fold).
 
-    Labels are a random sample; `unlabelled` are the judge's scores of the other items. Questions (`clusters`) stay
-    within one of 5 folds, or `folds` are given. The residual term is never left out: a curve that is fitted and
-    evaluated on the same labels covers far less than it says. Variance: that of both means, and the delete-one-fold
-    jackknife of the estimate over curves (an error of the curve nearly cancels in it); t with (units - 1) df. From 30
-    labels. A level with fewer than 5 labels is said.
+    Labels are a random sample; `unlabelled` are the judge's scores of the other items. Questions (`clusters`, of the
+    labelled and of the other items) stay within one of 5 folds, or `folds` are given. The residual term is never left
+    out: a curve that is fitted and evaluated on the same labels covers far less than it says. Variance: that of both
+    means, summed within clusters, and the delete-one-fold jackknife of the estimate over curves (an error of the curve
+    nearly cancels in it); t with G - 1 df for G labelled items or clusters with labels. From 30 labels. A level with
+    fewer than 5 labels is said.
     Landesberg et al. 2025 (causal judge evaluation), augmented estimate; isotonic: Barlow et al. 1972.
     """
-    f, y = _paired(judged, labels)
-    rest = present(unlabelled, "unlabelled")[0]
-    if len(y) < FIT_FROM:
-        raise CalibrationError(f"there are {len(y)} labels: a curve needs {FIT_FROM} or more; PPI++ works with fewer")
-    codes, units = cluster_codes(range(len(y)) if clusters is None else clusters, np.ones(len(y), dtype=bool))
-    fold = fold_of(units, seed)[codes] if folds is None else np.asarray(folds)
-    if len(fold) != len(y):
-        raise CalibrationError(f"folds has {len(fold)} entries for {len(y)} labels: one per label")
+    sample = sample_of(labels, judged, unlabelled, clusters)
+    f, y, rest, n = sample.judged, sample.labels, sample.unlabelled, len(sample.labels)
+    if n < FIT_FROM:
+        raise CalibrationError(f"there are {n} labels: a curve needs {FIT_FROM} or more; PPI++ works with fewer")
+    own = np.arange(n) if sample.clusters is None else np.unique(sample.clusters[0], return_inverse=True)[1]
+    fold = fold_of(sample.units, seed)[own] if folds is None else np.asarray(folds)
+    if len(fold) != n:
+        raise CalibrationError(f"folds has {len(fold)} entries for {n} labels: one per label")
+    if len(np.unique(fold)) < 2:
+        raise CalibrationError("all labels are in one cluster: an out-of-fold curve needs two or more")
     curve, everything = isotonic(f, y), np.concatenate([f, rest])
-    predicted = np.empty(len(y))
+    predicted = np.empty(n)
     per_fold = []
     for k in np.unique(fold):
         without = isotonic(f[fold != k], y[fold != k])
         predicted[fold == k] = without(f[fold == k])
         per_fold.append(float(without(everything).mean() - without(f).mean()))
-    residual = mean(y - predicted, clusters=None if clusters is None else codes)
-    scores = curve(everything)
+    residual, scores = y - predicted, curve(everything)
     warnings = _thin_levels(curve)
-    value = float(scores.mean()) + (residual.value or 0.0)
+    value = float(scores.mean()) + float(residual.mean())
     known: dict[str, Any] = {
-        "value": value, "level": level, "method": "isotonic_out_of_fold", "n": len(y),
-        "n_clusters": None if clusters is None else units, "warnings": warnings, "seed": seed,
+        "value": value, "level": level, "method": "isotonic_out_of_fold", "n": n, "seed": seed,
+        "n_clusters": None if clusters is None else sample.units,
+        "warnings": warnings if clusters is None else warnings + cluster_warnings(sample.units),
     }  # fmt: skip
-    if not residual.se:
+    if np.ptp(residual) == 0:
         corrected = Estimate(**known, status="insufficient", reason="zero_residual_variance")
     else:
+        terms = influence(replace(sample, labels=residual, judged=np.zeros(n)), 0.0)
+        terms += (scores - scores.mean()) / len(scores)
         spread = np.array(per_fold) - np.mean(per_fold)
         jackknife = (len(per_fold) - 1) / len(per_fold) * float(spread @ spread)
-        se = math.sqrt(residual.se**2 + float(scores.var(ddof=1)) / len(scores) + jackknife)
-        half = t_quantile(level, units - 1) * se
+        se = math.sqrt(squared(terms, sample.codes) + jackknife)
+        half = t_quantile(level, sample.units - 1) * se
         corrected = Estimate(**known, se=se, ci_low=value - half, ci_high=value + half)
     return Recalibration(
         curve=curve, out_of_fold=tuple(map(float, predicted)), expected=tuple(map(float, curve(rest))),

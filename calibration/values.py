@@ -77,6 +77,20 @@ def _refuse(path: str | Path, problems: list[str], rule: str) -> None:
         raise CalibrationError(f"{path}: {len(problems)} rows are wrong; {rule}:\n{shown}{more}")
 
 
+def clusters_of_both(judged: Values, labels: Values) -> dict[str, str] | None:
+    """Item -> cluster of the judged items; the file of labels may repeat the column but not stand in for it."""
+    if labels.clusters is None or judged.clusters is None:
+        if labels.clusters is not None:
+            raise CalibrationError("only the labels have a column 'cluster': give it for every judged item")
+        return judged.clusters
+    for item, name in labels.clusters.items():
+        if judged.clusters.get(item, name) != name:
+            raise CalibrationError(
+                f"item {item} is in cluster {judged.clusters[item]!r} in the judged file, {name!r} in the labels"
+            )
+    return judged.clusters
+
+
 def read_labels(path: str | Path, columns: Sequence[str]) -> tuple[dict[str, str | None], dict[str, str] | None]:
     """Item -> label as text (None where empty) from the first of `columns` that the CSV has, and item -> cluster."""
     frame = read_table(path)

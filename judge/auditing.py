@@ -98,7 +98,8 @@ def correction_of(pairing: Pairing, design: str) -> tuple[dict[str, Any] | None,
     """The corrected mean and pass rate with the condition they rest on, or None and why there is none.
 
     Graded labels correct the mean score, with the pass rate beside it; pass and fail labels, and design external,
-    correct the pass rate alone. People count by their mean; for external by majority, split cases left out.
+    correct the pass rate alone. People count by their mean; for external by majority, split cases left out. Cases that
+    share a question are a cluster.
     """
     if design not in VALID_WHEN:
         return None, REFUSED[design]
@@ -110,20 +111,21 @@ def correction_of(pairing: Pairing, design: str) -> tuple[dict[str, Any] | None,
             bounds=(0.0, 1.0), **_design(pairing, design),
         )  # fmt: skip
         if design == "external" or pairing.form == "pass_fail":
-            return _told(pairing, rate, "pass_rate", design, None), None
+            return _told(rate, "pass_rate", design, None), None
         found = correct(
             {name: one.score for name, one in judged.items()},
             {one.case.id: one.label for one in pairing.rated},
             bounds=(float(pairing.rubric.scale.min), float(pairing.rubric.scale.max)), **_design(pairing, design),
         )  # fmt: skip
-        return _told(pairing, found, "mean", design, rate), None
+        return _told(found, "mean", design, rate), None
     except CalibrationError as error:
         return None, str(error)
 
 
 def _design(pairing: Pairing, design: str) -> dict[str, Any]:
     strata = {name: one.stratum for name, one in pairing.judged.items()}
-    return {"design": design, "strata": strata, "propensities": pairing.propensities}
+    questions = {name: one.question for name, one in pairing.judged.items()}
+    return {"design": design, "strata": strata, "propensities": pairing.propensities, "clusters": questions}
 
 
 def _verdict_of(pairing: Pairing, rated: Rated, design: str) -> float | None:
@@ -134,10 +136,8 @@ def _verdict_of(pairing: Pairing, rated: Rated, design: str) -> float | None:
     return None if verdict is None else float(verdict)
 
 
-def _told(pairing: Pairing, found: Correction, of: str, design: str, pass_rate: Correction | None) -> dict[str, Any]:
+def _told(found: Correction, of: str, design: str, pass_rate: Correction | None) -> dict[str, Any]:
     plain = found.to_dict()
-    if pairing.clusters:
-        plain["warnings"].append("cases_share_questions: the interval of the correction takes cases as independent")
     more = {} if pass_rate is None else {"pass_rate": pass_rate.to_dict()}
     return {"of": of, "valid_when": VALID_IN_WORDS[design], **plain, **more}
 

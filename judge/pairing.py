@@ -54,11 +54,15 @@ class Rated:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the judge said of a case: score (mean of repeats), verdict, and the stratum that a sheet draws it from."""
+    """What the judge said of a case: score (mean of repeats), verdict, and the stratum that a sheet draws it from.
+
+    `question` is a hash: cases that share one are a cluster.
+    """
 
     score: float
     passed: bool
     stratum: str
+    question: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +127,14 @@ def pair(
         people = {case: {f"vote {n}": v for n, v in enumerate(given.values(), 1)} for case, given in people.items()}
         slots = tuple(f"vote {n + 1}" for n in range(max(len(given) for given in people.values())))
     found: dict[str, Case] = {}
-    present: set[str] = set()
+    questions: dict[str, str] = {}
     for case in cases:
-        present.add(case.id)
+        questions[case.id] = _short(case.question)
         if case.id in people:
             found[case.id] = case
     lines: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        if row["rubric"] == rubric.id and row["case_id"] in present:
+        if row["rubric"] == rubric.id and row["case_id"] in questions:
             lines.setdefault(row["case_id"], []).append(row)
     scored = {name: [row for row in group if row["status"] == "scored"] for name, group in lines.items()}
     rated = tuple(
@@ -146,7 +150,7 @@ def pair(
         quick=any(row["mode"] == "quick" for group in lines.values() for row in group),
         rated=rated,
         judged={
-            name: Judged(fmean(row["score"] for row in group), majority(group), stratum_of(group[0]))
+            name: Judged(fmean(row["score"] for row in group), majority(group), stratum_of(group[0]), questions[name])
             for name, group in scored.items()
             if group
         },

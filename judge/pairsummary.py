@@ -185,7 +185,10 @@ def _people(
     corrected = None
     if settings.label_design != "unknown":
         try:
-            corrected = correct(scores, given, design=settings.label_design, bounds=(0.0, 1.0)).to_dict()
+            corrected = correct(
+                scores, given, design=settings.label_design, bounds=(0.0, 1.0),
+                clusters={one.case_id: one.question for one in records},
+            ).to_dict()  # fmt: skip
         except CalibrationError as error:
             corrected = {"method": "none", "reason": str(error)}
     return {"human": {**agreement, "n_labels": len(humans)}, "corrected": corrected}

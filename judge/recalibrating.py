@@ -10,6 +10,7 @@ from typing import Any
 from calibration.agreement import as_json
 from calibration.confidence import confidence
 from calibration.recalibration import FIT_FROM, recalibrate
+from calibration.sample import Pair
 from judge.exporting import inert
 from judge.pairing import Pairing
 
@@ -31,7 +32,7 @@ def recalibrated(pairing: Pairing, design: str, *, seed: int = 0) -> dict[str, A
         [one.label for one in pairing.rated],
         [one.score for one in pairing.rated],
         [pairing.judged[name].score for name in others],
-        clusters=pairing.clusters, seed=seed,
+        clusters=_questions(pairing, labelled, others), seed=seed,
     )  # fmt: skip
     scored = [*((one.case.id, one.score) for one in pairing.rated), *((n, pairing.judged[n].score) for n in others)]
     expected = [*found.out_of_fold, *found.expected]
@@ -42,6 +43,12 @@ def recalibrated(pairing: Pairing, design: str, *, seed: int = 0) -> dict[str, A
             (name, score, value, name in known) for (name, score), value in zip(scored, expected, strict=True)
         ],
     }  # fmt: skip
+
+
+def _questions(pairing: Pairing, labelled: Sequence[str], others: Sequence[str]) -> Pair | None:
+    """The questions of both sides, where several judged cases share one."""
+    asked = ([pairing.judged[name].question for name in labelled], [pairing.judged[name].question for name in others])
+    return asked if len({*asked[0], *asked[1]}) < len(asked[0]) + len(asked[1]) else None
 
 
 def write_recalibrated(path: Path, cases: Sequence[tuple[str, float, float, bool]]) -> None:

@@ -184,6 +184,21 @@ def test_without_a_stated_design_there_is_no_corrected_mean_and_random_has_one_w
     assert found["pass_rate"]["method"] == "ppi++"
 
 
+def test_cases_that_share_a_question_are_one_unit_of_the_corrected_mean(tmp_path):
+    # 50 questions with 4 answers each that fare alike; 20 questions are labelled
+    rubric, levels = ordinal(), [LEVELS[(q * 7 + q // 5) % 5] for q in range(50) for _ in range(4)]
+    marks = [(f"c{n}", "ann", min(5, max(1, levels[n] + (-1, 0, 0, 1)[n // 4 % 4]))) for n in range(80)]
+    labels, found = write_labels(tmp_path / "l.csv", marks), {}
+    for name, shared in (("shared", 4), ("apart", 1)):
+        cases = [case(n, question=f"Question {n // shared}?") for n in range(200)]
+        run = write_run(tmp_path / name, cases, [line(f"c{n}", rubric, s) for n, s in enumerate(levels)], [rubric])
+        page = audit(run, labels, label_design="random").rubrics["plain"]
+        found[name] = page["corrected"]["corrected"], page["recalibrated"]["corrected"]
+    for shared, apart in zip(found["shared"], found["apart"], strict=True):
+        assert (shared["n_clusters"], apart["n_clusters"]) == (20, None)
+        assert shared["se"] > 1.7 * apart["se"]
+
+
 def test_labels_drawn_by_score_or_with_known_chances_are_weighted_back(tmp_path):
     # 20 ones and 180 fives, 20 of each labelled; people say 2 for every one: mean (20 x 2 + 180 x 5) / 200 = 4.7
     scores = [1.0 if n < 20 else 5.0 for n in range(200)]

@@ -12,6 +12,7 @@ from calibration.correction import correct, ppi, ppi_difference, ppi_se, tuned_l
 from calibration.estimate import mean, normal_quantile, t_quantile
 from calibration.guards import refuse_leakage, refuse_stale, stale_fields
 from calibration.rogan_gladen import rogan_gladen
+from calibration.sample import sample_of
 
 PPI_VECTORS = ["ppi_binary_30_120", "ppi_ordinal_24_200", "correction_all_30_120b"]
 
@@ -31,7 +32,7 @@ def test_ppi_matches_the_vectors(name, which):
     assert lam == near(expected["lam"], vector)
     assert found.corrected.value == near(expected["estimate"], vector)
     # the vectors hold population (ddof 0) errors; the product uses ddof 1, which is wider
-    se0 = ppi_se(y, f, rest, lam, ddof=0)
+    se0 = ppi_se(sample_of(y, f, rest), lam, ddof=0)
     assert se0 == near(expected["se_ddof0"], vector)
     half_z, half_t = normal_quantile(0.95) * se0, t_quantile(0.95, len(y) - 1) * se0
     assert [found.corrected.value - half_z, found.corrected.value + half_z] == near(expected["ci95_z"], vector)

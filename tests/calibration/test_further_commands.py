@@ -111,3 +111,24 @@ def test_correct_takes_a_stratum_or_a_propensity_column(tmp_path, capsys):
     plain = write(tmp_path, "plain.csv", ["item,score", *(f"q{i},{s}" for i, s in enumerate(scores))])
     assert main(["correct", "--judged", plain, "--labels", labels, "--label-design", "stratified"]) == 2
     assert "stratum" in capsys.readouterr().err
+
+
+def test_correct_takes_clusters_of_the_judged_items(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    scores = np.repeat(rng.integers(1, 6, size=80), 3)
+    judged = ["item,score,cluster", *(f"q{i},{s},c{i // 3}" for i, s in enumerate(scores))]
+    people = np.clip(np.repeat(scores[:120:3] + rng.integers(-1, 2, size=40), 3), 1, 5)
+    labels = write(tmp_path, "labels.csv", ["item,label", *(f"q{i},{y}" for i, y in enumerate(people))])
+    path = write(tmp_path, "judged.csv", judged)
+    options = ["--labels", labels, "--label-design", "random", "--scale", "1,2,3,4,5"]
+    found = document(capsys, "correct", "--judged", path, *options)
+    plain = write(tmp_path, "plain.csv", [row.rpartition(",")[0] for row in judged])
+    rows = document(capsys, "correct", "--judged", plain, *options)
+    assert (found["corrected"]["n_clusters"], found["naive"]["n_clusters"]) == (40, 80)
+    # three copies of 40 answers: 40 units, not 120
+    assert found["corrected"]["se"] == pytest.approx(rows["corrected"]["se"] * 3**0.5, rel=0.05)
+    moved = write(tmp_path, "moved.csv", ["item,label,cluster", "q0,3,other", "q1,4,c0"])
+    assert main(["correct", "--judged", path, "--labels", moved, "--label-design", "random"]) == 2
+    assert "item q0 is in cluster 'c0'" in capsys.readouterr().err
+    assert main(["correct", "--judged", plain, "--labels", moved, "--label-design", "random"]) == 2
+    assert "give it for every judged item" in capsys.readouterr().err

@@ -60,10 +60,27 @@ def test_items_of_one_question_stay_in_one_fold():
     rng = np.random.default_rng(3)
     f, y = np.arange(20.0), rng.normal(size=20) * 5
     twice_f, twice_y = np.repeat(f, 2), np.repeat(y, 2)
-    found = recalibrate(twice_y, twice_f, f, clusters=np.repeat(np.arange(20), 2))
+    found = recalibrate(twice_y, twice_f, f, clusters=(np.repeat(np.arange(20), 2), range(20, 40)))
     out = np.array(found.out_of_fold)
     assert (out[::2] == out[1::2]).all()
     assert found.corrected.n_clusters == 20
+    with pytest.raises(CalibrationError, match="in one cluster"):
+        recalibrate(twice_y, twice_f, f, clusters=([0] * 40, [1] * 20))
+
+
+def test_copies_of_a_question_make_the_mean_through_the_curve_no_more_certain():
+    rng = np.random.default_rng(6)
+    y = rng.integers(1, 6, size=60) * 1.0
+    f, rest = np.clip(y + rng.integers(0, 2, size=60), 1, 5), rng.integers(1, 6, size=200) * 1.0
+    once = recalibrate(y, f, rest, folds=np.arange(60) % 5).corrected
+    columns, names = (
+        [np.repeat(side, 4) for side in (y, f, rest)],
+        (np.repeat(range(60), 4), np.repeat(range(60, 260), 4)),
+    )
+    copied = recalibrate(*columns, clusters=names, folds=np.repeat(np.arange(60) % 5, 4)).corrected
+    assert (copied.value, copied.se) == pytest.approx((once.value, once.se))
+    assert copied.ci_high == pytest.approx(once.ci_high)
+    assert recalibrate(*columns, folds=np.repeat(np.arange(60) % 5, 4)).corrected.se < 0.6 * once.se
 
 
 def test_transport_passes_only_inside_the_margin_and_never_on_a_few_labels():

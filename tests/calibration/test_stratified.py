@@ -8,14 +8,15 @@ from calibration_vectors import VECTORS, near
 
 from calibration import CalibrationError
 from calibration.correction import correct, ppi_se, tuned_lambda
-from calibration.stratified import Stratum, post_stratified, strata_of, stratified_ppi, weighted_ppi
+from calibration.sample import Sample, sample_of
+from calibration.stratified import post_stratified, strata_of, stratified_ppi, weighted_ppi
 
 
 def vector_strata():
     vector = VECTORS["ppi_stratified_2"]
     given = vector["inputs"]["strata"].items()
     return vector, {
-        name: Stratum(labels=np.array(s["y"]), judged=np.array(s["f"]), unlabelled=np.array(s["f_unlabeled"]))
+        name: Sample(labels=np.array(s["y"]), judged=np.array(s["f"]), unlabelled=np.array(s["f_unlabeled"]))
         for name, s in given
     }
 
@@ -31,11 +32,11 @@ def test_stratified_ppi_matches_the_vector():
     for name, part in found.per_stratum.items():
         assert part.value == near(expected["per_stratum"][name]["estimate"], vector)
     # the vector's standard errors have ddof 0, ours ddof 1 (8/7 and N/(N-1) larger)
-    parts = {name: ppi_se(h.labels, h.judged, h.unlabelled, 1.0, ddof=0) for name, h in strata.items()}
+    parts = {name: ppi_se(h, 1.0, ddof=0) for name, h in strata.items()}
     assert parts == {name: near(expected["per_stratum"][name]["se"], vector) for name in strata}
     shares = {name: h.size / 121 for name, h in strata.items()}
     assert sum((shares[name] * parts[name]) ** 2 for name in parts) ** 0.5 == near(expected["se"], vector)
-    ours = {name: ppi_se(h.labels, h.judged, h.unlabelled, 1.0) for name, h in strata.items()}
+    ours = {name: ppi_se(h, 1.0) for name, h in strata.items()}
     assert found.corrected.se == pytest.approx(sum((shares[name] * ours[name]) ** 2 for name in ours) ** 0.5)
 
 
@@ -51,10 +52,10 @@ def test_one_stratum_is_plain_ppi():
     rng = np.random.default_rng(1)
     y = rng.integers(1, 6, size=40) * 1.0
     f, rest = np.clip(y + rng.integers(-1, 2, size=40), 1, 5), rng.integers(1, 6, size=200) * 1.0
-    found = stratified_ppi({"all": Stratum(labels=y, judged=f, unlabelled=rest)})
+    found = stratified_ppi({"all": Sample(labels=y, judged=f, unlabelled=rest)})
     lam = tuned_lambda(y, f, rest)
     assert found.lam == pytest.approx(lam)
-    assert found.corrected.se == pytest.approx(ppi_se(y, f, rest, lam))
+    assert found.corrected.se == pytest.approx(ppi_se(sample_of(y, f, rest), lam))
 
 
 def test_equal_propensities_are_plain_ppi_up_to_who_is_averaged():
@@ -78,16 +79,16 @@ def test_weights_undo_oversampling_of_failures():
 
 
 def test_a_stratum_without_two_labels_joins_its_neighbour_and_a_constant_one_is_not_certain():
-    few = Stratum(labels=np.array([5.0]), judged=np.array([5.0]), unlabelled=np.full(9, 5.0))
-    level_four = Stratum(labels=np.array([4.0, 3, 5, 4]), judged=np.full(4, 4.0), unlabelled=np.full(20, 4.0))
-    level_one = Stratum(labels=np.full(6, 1.0), judged=np.full(6, 1.0), unlabelled=np.full(20, 1.0))
+    few = Sample(labels=np.array([5.0]), judged=np.array([5.0]), unlabelled=np.full(9, 5.0))
+    level_four = Sample(labels=np.array([4.0, 3, 5, 4]), judged=np.full(4, 4.0), unlabelled=np.full(20, 4.0))
+    level_one = Sample(labels=np.full(6, 1.0), judged=np.full(6, 1.0), unlabelled=np.full(20, 1.0))
     found = stratified_ppi({"1": level_one, "4": level_four, "5": few})
     assert list(found.per_stratum) == ["1", "4+5"]
     assert "merged_strata: 4+5" in found.corrected.warnings
     assert "zero_variance_stratum: 1" in found.corrected.warnings
     assert found.per_stratum["1"].se > 0
     certain = stratified_ppi(
-        {"1": level_one, "2": Stratum(labels=np.full(6, 2.0), judged=np.full(6, 2.0), unlabelled=np.full(9, 2.0))}
+        {"1": level_one, "2": Sample(labels=np.full(6, 2.0), judged=np.full(6, 2.0), unlabelled=np.full(9, 2.0))}
     )
     assert (certain.corrected.ci_low, certain.corrected.reason) == (None, "zero_residual_variance")
 
@@ -148,7 +149,7 @@ def test_stratified_weighted_and_post_stratified_intervals_cover_and_the_unweigh
         # 16 labels from every judge level, however rare it is
         chosen = {name: rng.choice(rows, size=min(16, len(rows) - 2), replace=False) for name, rows in strata.items()}
         parts = {
-            name: Stratum(
+            name: Sample(
                 labels=truth[chosen[name]],
                 judged=judge[chosen[name]],
                 unlabelled=judge[np.setdiff1d(rows, chosen[name])],
