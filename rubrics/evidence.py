@@ -156,7 +156,7 @@ _INVISIBLE = re.compile(
 )
 _UNDERSCORE = re.compile(r"(?<!\w)_+|_+(?!\w)")
 _ELLIPSIS = re.compile(r"\s*[\[(]?\.{3,}[\])]?\s*")
-_NEGATION = re.compile(
+NEGATION = re.compile(
     r"\b(?:not?|never|none|neither|nor|without|cannot|un(?:able|less)|\w+n't|nicht|kein\w*|nie|niemals|ohne|nunca|jamás|sin"
     r"|ne|pas|jamais|sans|aucune?|não|nem|sem|niet|geen|nooit|non|mai|senza|не|нет|никогда|без)\b|[不没沒無无未]|ない|لا|لم|لن|ليس"
 )
@@ -241,7 +241,7 @@ def _stands_in(fragments: Sequence[str], text: str) -> bool:
 
 def _same_facts(quote: str, window: str) -> bool:
     """Whether two nearly equal texts have the same numbers, negations and words, but for spelling and small words."""
-    for pattern in (_NUMERAL, _NEGATION):
+    for pattern in (_NUMERAL, NEGATION):
         if sorted(pattern.findall(quote)) != sorted(pattern.findall(window)):
             return False
     one, other = ({word.strip(_EDGES) for word in text.split()} for text in (quote, window))

@@ -10,6 +10,7 @@ from rubrics.inventory import nothing_listed, spans_stand_in, uncovered
 from rubrics.model import Item, Prompt, Rubric
 from rubrics.numbers import answer_numerals, unknown_numerals
 from rubrics.overlap import content_words, recall
+from rubrics.polarity import opposed
 from rubrics.quoting import Quotes
 from rubrics.scoring import Draft, band, capped, known_errors, present
 
@@ -60,6 +61,7 @@ def settle_claims(rubric: Rubric, item: Item, parsed: Mapping[str, Any], prompt:
         "duplicate_claims": len(claims) < len(parsed["claims"]),
         "conflicting_contexts": _conflicting(claims),
         "evidence_irrelevant": "evidence_irrelevant" in notes,
+        "evidence_opposed": "evidence_opposed" in notes,
         "unbacked_verdict": "unbacked" in notes,
         "common_knowledge": "common_knowledge" in counted,
     }
@@ -100,7 +102,8 @@ def _claim(
         return fallback, checks, frozenset({"unbacked"})
     quoted = " ".join(entry["quote"] for entry in claim["evidence"])
     apt = _said_by(claim["claim"], [quoted]) and not _closer_passage(claim["claim"], checks, quotes)
-    return verdict, checks, frozenset() if apt else frozenset({"evidence_irrelevant"})
+    odd = {"evidence_irrelevant": not apt, "evidence_opposed": opposed(claim["claim"], quoted)}
+    return verdict, checks, frozenset(name for name, holds in odd.items() if holds)
 
 
 def _said_by(claim: str, texts: Sequence[str]) -> bool:

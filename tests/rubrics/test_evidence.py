@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rubrics.evidence import normalise, points, sentence_spans, sentences, verify_quote
 from rubrics.numbers import number_mismatches, readings
+from rubrics.polarity import opposed
 from tests.rubrics.items import Text
 from tests.rubrics.judged_cases import CASES
 
@@ -169,3 +170,22 @@ def test_numbers_are_compared_by_value(answer: str, source: str, missing: list[s
 def test_the_question_is_a_source_too() -> None:
     assert number_mismatches("In 2023 it rained.", [Text("d1", "It rained.")], "Did it rain in 2023?") == []
     assert json.dumps(number_mismatches("In 2023.", [], "")) == '["2023"]'
+
+
+# --- opposites ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "wanted"),
+    [
+        ("The museum is open on Mondays", "The museum is closed on Mondays.", True),
+        ("The museum is open on Mondays", "The museum is not open on Mondays.", True),
+        ("The museum is not open on Mondays", "The museum is closed on Mondays.", False),
+        ("The museum is open on Mondays", "The museum is open on Mondays. It is closed on Tuesdays.", False),
+        ("The museum is open on Mondays", "Dogs are not admitted.", False),
+        ("El museo está abierto los lunes", "El museo está cerrado los lunes.", True),
+        ("", "", False),
+    ],
+)
+def test_a_quote_that_reverses_the_claim_is_opposed(claim: str, quote: str, wanted: bool) -> None:
+    assert opposed(claim, quote) is wanted
