@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rubrics.loading import check, list_rubrics, load, overrides
     from rubrics.prompting import instructions_text, render, render_pair
     from rubrics.quick import render_pair_quick, render_quick
-    from rubrics.settling import precheck, settle, settle_pair, settle_quick
+    from rubrics.settling import precheck, settle, settle_pair, settle_quick, settle_ratings
 
 _HOMES = {
     "Problem": "rubrics.frontmatter",
@@ -32,6 +32,7 @@ _HOMES = {
     "settle": "rubrics.settling",
     "settle_pair": "rubrics.settling",
     "settle_quick": "rubrics.settling",
+    "settle_ratings": "rubrics.settling",
 }
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "settle",
     "settle_pair",
     "settle_quick",
+    "settle_ratings",
 ]
 
 

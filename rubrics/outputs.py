@@ -8,11 +8,21 @@ none found. Providers that enforce a schema require every key; null stands for a
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from rubrics.model import Rubric
+
+
+def _no_boolean(value: Any) -> Any:
+    """A literal 1 would accept true, since they are equal."""
+    if isinstance(value, bool):
+        raise ValueError("a level is a whole number, not true or false")
+    return value
+
+
+NoBoolean = BeforeValidator(_no_boolean)
 
 
 class Reply(BaseModel):
@@ -76,7 +86,7 @@ class PassageGrade(Reply):
     id: str
     quote: str | None
     reason: str
-    grade: Literal[0, 1, 2, 3]
+    grade: Annotated[Literal[0, 1, 2, 3], NoBoolean]
 
 
 class Fact(Reply):
@@ -98,6 +108,11 @@ class Note(Reply):
     point: str
 
 
+_NOTES: dict[str, Any] = {
+    "notes_first": (list[Note], ...),
+    "notes_second": (list[Note], ...),
+    "decisive_difference": (str, ...),
+}
 _BODY: dict[str, dict[str, Any]] = {
     "ordinal": {},
     "binary": {},
@@ -117,18 +132,17 @@ _BODY: dict[str, dict[str, Any]] = {
         "behaviour": (Literal["answered", "caveated", "clarify", "refused", "empty"], ...),
     },
     "pairwise": {
-        "notes_first": (list[Note], ...),
-        "notes_second": (list[Note], ...),
-        "decisive_difference": (str, ...),
+        **_NOTES,
         "verdict": (Literal["first", "second", "tie", "both_fail"], ...),
         "margin": (Literal["slight", "clear", "none"], ...),
     },
+    "ratings": _NOTES,
 }
 
 
 @cache
 def _model(mode: str, low: int, high: int, five_verdicts: bool) -> type[BaseModel]:
-    levels = Literal[tuple(range(low, high + 1))]  # type: ignore[valid-type]
+    levels = Annotated[Literal[tuple(range(low, high + 1))], NoBoolean]  # type: ignore[valid-type]
     fields: dict[str, Any] = {"injection_attempts": (list[str], Field(default_factory=list)), **_BODY[mode]}
     if five_verdicts:
         fields["claims"] = (list[HallucinationClaim], ...)
@@ -136,6 +150,8 @@ def _model(mode: str, low: int, high: int, five_verdicts: bool) -> type[BaseMode
         fields |= {"rationale": (str, ...), "cannot_judge": (str | None, ...), "level": (levels, ...)}
     elif mode == "pairwise":
         fields |= {"cannot_judge": (str | None, None)}
+    elif mode == "ratings":
+        fields |= {"cannot_judge": (str | None, ...), "rating_first": (levels, ...), "rating_second": (levels, ...)}
     else:
         fields |= {
             "rationale": (str, ...),
@@ -158,5 +174,10 @@ def output_model(rubric: Rubric) -> type[BaseModel]:
 
 
 def pair_output_model() -> type[BaseModel]:
-    """The reply model of every comparison: it has no level, so it is the same for all rubrics."""
+    """The reply model of every comparison by verdict: it has no level, so it is the same for all rubrics."""
     return _model("pairwise", 0, 1, False)
+
+
+def ratings_output_model(rubric: Rubric) -> type[BaseModel]:
+    """The reply model of a comparison by ratings: notes on both replies, then a level of the scale for each."""
+    return _model("ratings", rubric.scale.min, rubric.scale.max, False)

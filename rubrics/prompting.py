@@ -13,18 +13,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 from pydantic import BaseModel
 
 from rubrics.blocks import Block, Material, fields_shown, flags_of, material
 from rubrics.examples import shown as shown_examples
-from rubrics.guides import CLOSING, PAIR, SYSTEM, guide
+from rubrics.guides import CLOSING, PAIR, RATE, SYSTEM, guide
 from rubrics.model import Item, Layout, Mode, Prompt, Rubric
-from rubrics.outputs import output_model, pair_output_model
+from rubrics.outputs import output_model, pair_output_model, ratings_output_model
 from rubrics.templating import flags_used, render_body
 
+Form = Literal[Mode, "ratings"]
+
 RENDERER = "1"
-_MAX_TOKENS: dict[Mode, int] = {"ordinal": 1024, "binary": 1024, "matrix": 1024, "pairwise": 2048}
+_MAX_TOKENS: dict[Form, int] = {"ordinal": 1024, "binary": 1024, "matrix": 1024, "pairwise": 2048, "ratings": 2048}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class _Instructions:
     output: type[BaseModel]
 
 
-_rendered: dict[tuple[int, frozenset[str], Layout, Mode], tuple[Rubric, _Instructions]] = {}
+_rendered: dict[tuple[int, frozenset[str], Layout, Form], tuple[Rubric, _Instructions]] = {}
 
 
 def render(rubric: Rubric, item: Item, *, secret: bytes, layout: Layout = "rubric_first") -> Prompt:
@@ -55,20 +58,29 @@ def render(rubric: Rubric, item: Item, *, secret: bytes, layout: Layout = "rubri
 
 
 def render_pair(
-    rubric: Rubric, item: Item, first_answer: str, second_answer: str, *, secret: bytes, layout: Layout = "rubric_first"
+    rubric: Rubric,
+    item: Item,
+    first_answer: str,
+    second_answer: str,
+    *,
+    secret: bytes,
+    layout: Layout = "rubric_first",
+    ask: Literal["verdict", "ratings"] = "verdict",
 ) -> Prompt:
     """The call that compares two answers to one question, shown as first and second; call it again with them swapped.
 
-    A pairwise rubric's body is the criterion; of a pointwise rubric the title and the described levels are. The two
+    `ask` for a verdict (which is better), or for ratings of both on the rubric's scale. A pairwise rubric's body is the
+    criterion, for ratings with its described levels; of a pointwise rubric the title and the levels are. The two
     orders differ in nothing but the two blocks: mark, instructions and prompt_hash are the same.
     Errors: ValueError for a rubric that judges passages.
     """
     if rubric.mode == "passages":
         raise ValueError(f"{rubric.id} judges the passages, not the answers: it cannot compare two answers")
-    instructions = _instructions(rubric, flags_of(item), layout, "pairwise")
+    form: Form = "pairwise" if ask == "verdict" else "ratings"
+    instructions = _instructions(rubric, flags_of(item), layout, form)
     answers = (first_answer, second_answer)
     case = material(rubric, item, instructions.fields, (("first reply", first_answer), ("second reply", second_answer)))
-    return _prompt(instructions, case, _mark(item, sorted(answers), secret), layout, "pairwise")
+    return _prompt(instructions, case, _mark(item, sorted(answers), secret), layout, form)
 
 
 def instructions_text(rubric: Rubric, flags: frozenset[str] = frozenset()) -> str:
@@ -76,16 +88,16 @@ def instructions_text(rubric: Rubric, flags: frozenset[str] = frozenset()) -> st
     return _instructions(rubric, flags, "rubric_first", rubric.mode).text
 
 
-def _instructions(rubric: Rubric, flags: frozenset[str], layout: Layout, mode: Mode) -> _Instructions:
-    key = (id(rubric), flags, layout, mode)
+def _instructions(rubric: Rubric, flags: frozenset[str], layout: Layout, form: Form) -> _Instructions:
+    key = (id(rubric), flags, layout, form)
     known = _rendered.get(key)
     if known is not None and known[0] is rubric:
         return known[1]
-    fields = fields_shown(rubric, mode)
+    fields = fields_shown(rubric, "pairwise" if form == "ratings" else form)
     asked = sorted(flags_used(rubric.body))
     variants = [frozenset(some) for size in range(len(asked) + 1) for some in combinations(asked, size)]
-    texts = {",".join(sorted(some)): _text(rubric, some, mode, fields) for some in variants}
-    output = pair_output_model() if mode == "pairwise" else output_model(rubric)
+    texts = {",".join(sorted(some)): _text(rubric, some, form, fields) for some in variants}
+    output = _output(rubric, form)
     reaches = [RENDERER, layout, "full", SYSTEM, CLOSING, texts, output.model_json_schema()]
     result = _Instructions(texts[",".join(sorted(flags & set(asked)))], fields, digest(reaches), output)
     if len(_rendered) > 1000:
@@ -94,13 +106,23 @@ def _instructions(rubric: Rubric, flags: frozenset[str], layout: Layout, mode: M
     return result
 
 
-def _text(rubric: Rubric, flags: frozenset[str], mode: Mode, fields: frozenset[str]) -> str:
-    if mode == "pairwise" and rubric.mode != "pairwise":
+def _output(rubric: Rubric, form: Form) -> type[BaseModel]:
+    if form == "ratings":
+        return ratings_output_model(rubric)
+    return pair_output_model() if form == "pairwise" else output_model(rubric)
+
+
+def _text(rubric: Rubric, flags: frozenset[str], form: Form, fields: frozenset[str]) -> str:
+    title = f"RUBRIC: {rubric.title}"
+    if form == rubric.mode:
+        body, pair = render_body(rubric, flags), PAIR if form == "pairwise" else ""
+        parts = [title, body, pair, guide(rubric), shown_examples(rubric, fields)]
+    else:
+        body = render_body(rubric, flags) if rubric.mode == "pairwise" else ""
         levels = "\n".join(f"{level} - {text}" for level, text in sorted(rubric.anchors.items(), reverse=True))
         criterion = f"The criterion, as levels of one reply:\n{levels}"
-        return "\n\n".join((f"RUBRIC: {rubric.title}", PAIR, criterion, guide(rubric, mode)))
-    parts = [f"RUBRIC: {rubric.title}", render_body(rubric, flags), PAIR if mode == "pairwise" else "", guide(rubric)]
-    return "\n\n".join(part for part in (*parts, shown_examples(rubric, fields)) if part)
+        parts = [title, body, PAIR, RATE if form == "ratings" else "", criterion, guide(rubric, form)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _mark(item: Item, answers: Sequence[str], secret: bytes) -> str:
@@ -121,7 +143,7 @@ def _mark(item: Item, answers: Sequence[str], secret: bytes) -> str:
     return mark
 
 
-def _prompt(instructions: _Instructions, case: Material, mark: str, layout: Layout, mode: Mode) -> Prompt:
+def _prompt(instructions: _Instructions, case: Material, mark: str, layout: Layout, form: Form) -> Prompt:
     pieces = [f"CASE\nThe mark of this case is {mark}."]
     for part in case.parts:
         if isinstance(part, Block):
@@ -138,7 +160,7 @@ def _prompt(instructions: _Instructions, case: Material, mark: str, layout: Layo
         marker=mark,
         aliases=case.aliases,
         sanitised=tuple(case.sanitised),
-        max_tokens=_MAX_TOKENS.get(mode, 4096),
+        max_tokens=_MAX_TOKENS.get(form, 4096),
     )
 
 

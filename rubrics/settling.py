@@ -20,7 +20,7 @@ from rubrics.scoring import Draft, abstention, outcome
 from rubrics.screening import case_flags
 from rubrics.settling_citations import settle_citations
 from rubrics.settling_claims import settle_claims
-from rubrics.settling_pair import PairVerdict, settle_pair
+from rubrics.settling_pair import PairVerdict, settle_pair, settle_ratings
 from rubrics.settling_quick import settle_quick
 from rubrics.settling_verdicts import (
     settle_checklist,
@@ -32,7 +32,7 @@ from rubrics.settling_verdicts import (
     settle_sentences,
 )
 
-__all__ = ["PairVerdict", "precheck", "settle", "settle_pair", "settle_quick"]
+__all__ = ["PairVerdict", "precheck", "settle", "settle_pair", "settle_quick", "settle_ratings"]
 
 _MODES: Mapping[Mode, Callable[[Rubric, Item, Mapping[str, Any], Prompt], tuple[Draft, Quotes]]] = {
     "ordinal": settle_level,

@@ -267,6 +267,25 @@ def test_a_pointwise_rubric_lends_its_levels_as_criterion() -> None:
     assert "passage" not in text.partition("CASE\n")[2]
 
 
+def test_asking_for_ratings_is_another_prompt_with_levels_and_without_a_verdict() -> None:
+    for rubric in (BY_ID["preference"], BY_ID["faithfulness"]):
+        asked = {
+            ask: rubrics.render_pair(rubric, Case(), "Nine hours.", "Two hours.", secret=SECRET, ask=ask)
+            for ask in ("verdict", "ratings")
+        }
+        text = asked["ratings"].messages[1]["content"]
+        assert asked["ratings"].prompt_hash != asked["verdict"].prompt_hash
+        assert asked["ratings"].output is not asked["verdict"].output
+        assert blocks(asked["ratings"]) == blocks(asked["verdict"])
+        assert all(f"{level} - {words}" in text for level, words in rubric.anchors.items())
+        assert text.index("notes_second: ") < text.index("rating_first: ") < text.index("rating_second: ")
+        assert "whole number from 1 to 5" in text
+        assert "verdict" not in text
+    assert "In this order of weight" in rubrics.render_pair(
+        BY_ID["preference"], Case(), "a", "b", secret=SECRET, ask="ratings"
+    ).messages[1]["content"]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "attack", [one for one in ATTACKS if one["field"].startswith("answer_")], ids=lambda one: one["id"]
 )
