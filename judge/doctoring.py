@@ -73,10 +73,11 @@ def sections(found: Mapping[str, Any]) -> list[Section]:
         ["endpoint", found["endpoint"] or "the provider's own"],
         ["full mode", _worked(found["probe"])],
         ["quick mode", _worked(found["quick_probe"])],
-        ["price per million tokens", f"${price['input']:.2f} in, ${price['output']:.2f} out" if price else "unknown"],
     ]
     if found["resolved"]:
         resolved = found["resolved"]
+        known = f"${price['input']:.2f} in, ${price['output']:.2f} out" if price else "unknown: give it in judge.toml"
+        rows.append(["price per million tokens", known])
         strict = " (strict)" if resolved["strict"] else ""
         rows += [
             ["structured output", f"{resolved['output']}{strict}"],

@@ -97,7 +97,9 @@ def _citations(item: Item, scope: str) -> float | None:
 
 
 def _reference_recall(item: Item) -> float | None:
-    given = content_words(f"{item.question} {item.answer or ''}")
+    if not (item.answer or "").strip():
+        return 0.0
+    given = content_words(f"{item.question} {item.answer}")
     wanted = [" ".join(nugget.nugget for nugget in item.nuggets)] if item.nuggets else list(item.reference or ())
     shares = [share for text in wanted if (share := recall(content_words(text), given)) is not None]
     return max(shares, default=None)
@@ -115,7 +117,7 @@ def overlap(rubric: Rubric, item: Item) -> float | None:
     claims: share of the answer's content words found in passages or question, times the share of its numbers found
     there. citations: the same for each cited sentence against its cited passages (unknown marks only: 0), averaged.
     nuggets and facts: share of the reference's (or the nuggets') words found in question or answer; the best of several
-    references. passages: share of the question's words found in a passage, averaged. Human labels: spec quick.md 3.
+    references; 0 for an empty answer. passages: share of the question's words found in a passage, averaged.
     """
     match rubric.mode:
         case "claims":

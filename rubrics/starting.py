@@ -21,7 +21,7 @@ _PARENTS: dict[Mode, str] = {
 
 _HEAD = """\
 ---
-id: {id}                    # the same as the file's name
+id: {id:<23} # the same as the file's name
 version: 0.1.0              # for people; results are tied to a hash of the whole file
 title: {title}
 """

@@ -54,7 +54,13 @@ ApiBase = Annotated[
     str | None, typer.Option(help="Address of an OpenAI-style server, http://127.0.0.1:8000/v1.", rich_help_panel=JUDGE)
 ]
 Format = Annotated[
-    str | None, typer.Option("--format", help="Format of the cases where it cannot be told.", rich_help_panel=CASES)
+    str | None,
+    typer.Option(
+        "--format",
+        help="Format of the cases where it cannot be told: ragas, deepeval, trulens, langsmith, phoenix, mlflow, beir, "
+        "trec, jsonl, csv, ...",
+        rich_help_panel=CASES,
+    ),
 ]
 Map = Annotated[
     list[str] | None,

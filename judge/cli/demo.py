@@ -38,7 +38,7 @@ def demo(
     with Progress() as progress:
         result = run(score_options(demo_cases(), options, stop=stop, watcher=progress), stop)
     scored = any(found["n_scored"] for found in result.summary["rubrics"].values())
-    audits = audit(result.run, rater="author", replicates=1999).rubrics if scored else {}
+    audits = audit(result.run, rater="author", replicates=1999).rubrics if scored and not stop.why else {}
     if json:
         common.emit_json({**result.summary, "audit": audits})
     else:

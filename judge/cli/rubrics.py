@@ -115,7 +115,13 @@ def check_rubrics(
 
 def new_rubric(
     rubric: Annotated[str, typer.Argument(help="Id of the new rubric; the file is called ID.md.")],
-    mode: Annotated[str, typer.Option(help="What the judge returns: ordinal, binary, checklist, claims, ...")],
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="What the judge returns: ordinal, binary, checklist, claims, sentences, nuggets, citations, passages, "
+            "facts, matrix, pairwise."
+        ),
+    ],
     folder: Annotated[Path, typer.Option("--dir", help="Where to write it.")] = Path(),
 ) -> None:
     """Write a commented first file for your own rubric.

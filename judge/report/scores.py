@@ -42,7 +42,7 @@ def _scores(summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
                 name,
                 f"{estimated(found['mean'])} of {low}-{high}",
                 f"{found['n_scored']} of {found['n_cases']}",
-                f"{estimated(found['pass_rate'], percent=True)} at {found['pass_at']}+"
+                f"{estimated(found['pass_rate'], percent=True)} at {_pass_mark(found)}"
                 if found["mode"] == "full"
                 else estimated(found["pass_rate"], percent=True),
                 _trust(found),
@@ -93,10 +93,18 @@ def _rubric(name: str, found: Mapping[str, Any]) -> Section:
     return Section(name, notes=notes)
 
 
+def _pass_mark(found: Mapping[str, Any]) -> str:
+    """The lowest passing mark, with a plus where higher ones exist."""
+    return f"{found['pass_at']}+" if found["pass_at"] < found["scale"][1] else str(found["pass_at"])
+
+
 def _trust(found: Mapping[str, Any]) -> str:
     """The state of calibration, with the audit's verdict where one applies."""
     state = str(found.get("calibration", "uncalibrated"))
-    return f"{state}: {found['calibration_verdict'].replace('_', ' ')}" if state == "calibrated" else state
+    if state != "calibrated":
+        return state
+    verdict = found["calibration_verdict"].replace("_", " ")
+    return f"audited: {verdict}" if verdict == "not usable" else f"calibrated: {verdict}"
 
 
 def _bars(histogram: Mapping[str, int]) -> str:

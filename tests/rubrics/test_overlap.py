@@ -57,3 +57,9 @@ def test_modes_without_a_twin_have_none() -> None:
     assert twin("answer_relevance") is None
     assert twin("refusal_correctness") is None
     assert twin("faithfulness", contexts=()) is None
+
+
+def test_an_empty_answer_covers_nothing_though_the_question_shares_words_with_the_reference() -> None:
+    assert twin("completeness", answer=" ", reference=("It burns ash wood.",)) == 0.0
+    # burn, ash, wood: the question says one of three
+    assert twin("completeness", answer="No idea.", reference=("It burns ash wood.",)) == pytest.approx(1 / 3)
