@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from judge.audits import Audit, audit
     from judge.cases import Case, read_cases
     from judge.comparing import compare
+    from judge.diagnosing.document import diagnose
     from judge.errors import InputError, JudgeError, ProviderStop, UsageError
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ _HOME = {
     "score": "judge.api",
     "score_async": "judge.api",
     "compare": "judge.comparing",
+    "diagnose": "judge.diagnosing.document",
     "Options": "judge.api",
     "Result": "judge.api",
     "audit": "judge.audits",
@@ -44,6 +46,7 @@ __all__ = [
     "UsageError",
     "audit",
     "compare",
+    "diagnose",
     "read_cases",
     "score",
     "score_async",

@@ -67,7 +67,7 @@ def diagnose(
 
         judge diagnose runs/cases-local --replay oracle-context=runs/oracle-local
     """
-    from judge.diagnosing.document import Options, diagnose_run
+    from judge.diagnosing.document import diagnose as diagnose_run
     from judge.diagnosing.replays import named
     from judge.report import diagnosis
     from judge.report.page import show
@@ -75,17 +75,17 @@ def diagnose(
     if calibration is not None and not calibration.is_dir():
         raise UsageError(f"--calibration {calibration}: no such folder; `judge audit --save` makes one")
     retrieval: dict[str, Any] = {"doc_pattern": doc_pattern, "chunk_map": chunk_map, "tau": tau}
-    options = Options(
+    document = diagnose_run(
+        run,
         thresholds=dict(_pair(text) for text in threshold or ()),
-        evidence=common.choice(evidence, "--evidence", ("all", "any")),
-        cluster=common.choice(cluster, "--cluster", ("question", "document")),
+        evidence=evidence,
+        cluster=cluster,
         feedback_scale=_scale(feedback_scale),
         retrieval={name: value for name, value in retrieval.items() if value is not None},
         calibration=calibration,
         counterfactuals=counterfactuals,
         replay=named(replay or ()),
     )
-    document = diagnose_run(run, options)
     diagnosis.write(run, document)
     if json:
         common.emit_json(document)

@@ -36,13 +36,19 @@ class Options:
     counterfactuals: Path | None = None
     replay: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, allowed in (("evidence", ("all", "any")), ("cluster", ("question", "document"))):
+            if (given := getattr(self, name)) not in allowed:
+                raise UsageError(f"{name} is {given!r}: choose {' or '.join(allowed)}")
 
-def diagnose_run(run: Path, options: Options | None = None) -> dict[str, Any]:
-    """The whole diagnosis; with `counterfactuals` it also writes the case files of the replays.
 
-    Raises UsageError for a directory that is no run, for thresholds and scales that cannot be.
+def diagnose(run: str | Path, **options: Any) -> dict[str, Any]:
+    """The diagnosis of a scored run as plain JSON values; `options` are the fields of `Options`.
+
+    Nothing is written but, with `counterfactuals`, the case files of the replays. Raises UsageError for a directory
+    that is no run and for options that cannot be.
     """
-    chosen = options or Options()
+    run, chosen = Path(run), Options(**options)
     limits = choose(chosen.thresholds)
     low, high = chosen.feedback_scale
     if not low < high:

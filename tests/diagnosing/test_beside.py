@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rubrics
-from judge.diagnosing.document import diagnose_run
+from judge.diagnosing.document import diagnose
 from tests.diagnosing.planted import PLANTED, write_run
 
 
@@ -18,7 +18,7 @@ def test_latency_and_cost_of_the_pipeline_stand_beside_its_quality(tmp_path: Pat
         {**(PLANTED["citation_error"] if n == 0 else {}), "system": "old", "latency_s": 1.0 + n, "cost_usd": 0.02}
         for n in range(4)
     ] + [{"system": "new", "latency_s": 9.0}]
-    old, new = diagnose_run(write_run(tmp_path / "run", plants))["pipeline"][::-1]
+    old, new = diagnose(write_run(tmp_path / "run", plants))["pipeline"][::-1]
     assert (old["system"], old["passed"]["value"], old["latency_s"]["median"]) == ("old", 0.75, 2.5)
     assert old["cost_per_pass"] == pytest.approx(4 * 0.02 / 3)
     assert (new["system"], new["cost_per_pass"], new["cost_usd"]["mean"]["n"]) == ("new", None, 0)
@@ -27,7 +27,7 @@ def test_latency_and_cost_of_the_pipeline_stand_beside_its_quality(tmp_path: Pat
 def test_failures_are_shown_by_age_of_their_source_on_the_day_of_the_run(tmp_path: Path) -> None:
     day = datetime.datetime(2026, 6, 30, tzinfo=datetime.UTC)
     plants = [{**PLANTED["faithful_but_wrong"], "as_of": "2024-01-01"}] * 3 + [{"as_of": "2026-06-01"}] * 2
-    age = diagnose_run(write_run(tmp_path / "run", plants, started=day.timestamp()))["age"]
+    age = diagnose(write_run(tmp_path / "run", plants, started=day.timestamp()))["age"]
     assert age["reference"] == "2026-06-30"
     assert [(g["age"], g["n"], g["failed"]["value"], g["wrong_source"]) for g in age["groups"]] == [
         ("up to 30 days", 2, 0.0, 0), ("over 365 days", 3, 1.0, 3),
@@ -41,13 +41,13 @@ def test_citation_recall_counts_the_expected_marks_that_are_there(tmp_path: Path
         {"name": "b", "expected_citations": ["b-needed", "b-2"]},
         {"name": "c"},
     ]
-    found = diagnose_run(write_run(tmp_path / "run", plants))["citations"]
+    found = diagnose(write_run(tmp_path / "run", plants))["citations"]
     assert (found["n"], found["recall"]["value"], found["missed"]) == (2, 0.75, ["b"])
 
 
 def test_slices_show_where_the_failures_are(tmp_path: Path) -> None:
     plants = [{"tags": ["easy"]}] * 5 + [{**PLANTED["retrieval_miss_wrong_context"], "tags": ["hard"]}] * 5
-    found = {(s["slice"], s["value"]): s for s in diagnose_run(write_run(tmp_path / "run", plants))["slices"]}
+    found = {(s["slice"], s["value"]): s for s in diagnose(write_run(tmp_path / "run", plants))["slices"]}
     assert found["tag", "easy"]["passed"]["value"] == 1.0
     assert found["tag", "hard"]["retrieval"]["value"] == 1.0
     assert ("system", "(none)") not in found
@@ -57,7 +57,7 @@ def test_without_labels_the_relevance_judge_gives_estimates_and_no_outcome(tmp_p
     run = write_run(tmp_path / "run", [{"name": "a", "relevant": None}, {"name": "b", "relevant": None}])
     grades = {"a": ({"a-needed": 3, "a-2": 0}, "full"), "b": ({"b-needed": 0, "b-2": 0}, "none")}
     add_relevance(run, grades)
-    document = diagnose_run(run)
+    document = diagnose(run)
     assert [case["outcome"] for case in document["cases"]] == ["unlabelled", "unlabelled"]
     found = document["estimates_without_labels"]
     assert (found["n"], found["precision_estimate"]["value"], found["sufficiency_estimate"]["value"]) == (2, 0.25, 0.5)
@@ -68,7 +68,7 @@ def test_without_labels_the_relevance_judge_gives_estimates_and_no_outcome(tmp_p
 def test_a_suspected_label_gap_names_the_useful_passages_that_no_label_names(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [{"name": "a", **PLANTED["label_gap_suspected"]}])
     add_relevance(run, {"a": ({"a-1": 3, "a-2": 0}, "full")})
-    found = diagnose_run(run)["cases"][0]
+    found = diagnose(run)["cases"][0]
     assert (found["outcome"], found["candidates"]) == ("label_gap_suspected", ["a-1"])
 
 

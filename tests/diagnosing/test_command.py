@@ -11,8 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 import judge
-from judge.cli.diagnose import diagnose
-from judge.diagnosing.document import diagnose_run
+from judge.cli.diagnose import diagnose as command
 from judge.errors import UsageError
 from judge.examples import cases_path
 from tests.diagnosing.planted import PLANTED, write_run
@@ -20,7 +19,7 @@ from tests.diagnosing.planted import PLANTED, write_run
 
 def call(*arguments: str) -> Result:
     app = typer.Typer()
-    app.command()(diagnose)
+    app.command()(command)
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
@@ -80,8 +79,15 @@ def test_a_scored_run_of_the_examples_is_diagnosed_and_its_retrieval_misses_are_
         chosen, rubrics=["faithfulness"], model="openai/gpt-4o-mini", mode="quick", out=tmp_path / "run",
         cache=False, api_base=provider.base_url,
     )  # fmt: skip
-    document = diagnose_run(result.run)
+    document = judge.diagnose(result.run)
     assert sum(one["n"] for one in document["outcomes"].values()) == document["n_cases"] == 12
     found = {c["case_id"] for c in document["cases"] if c["inputs"]["recall"]["side"] == "low"}
     assert len(missed) == 3
     assert found == missed
+
+
+def test_from_python_unusable_options_are_named(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [{}])
+    with pytest.raises(UsageError, match="cluster is 'topic': choose question or document"):
+        judge.diagnose(run, cluster="topic")
+    assert judge.diagnose(str(run), evidence="any")["options"]["evidence"] == "any"

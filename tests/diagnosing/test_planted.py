@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judge import calibrations
-from judge.diagnosing.document import Options, diagnose_run
+from judge.diagnosing.document import diagnose
 from tests.diagnosing.planted import AUDIT, PLANTED, write_run
 
 HELD = {"established", "suspected"}
@@ -22,7 +22,7 @@ def verdicts(document: dict[str, Any]) -> dict[str, str]:
 
 def test_each_planted_failure_is_found_and_none_is_invented(tmp_path: Path) -> None:
     plants = [{"name": f"{outcome}-{n}", **plant} for outcome, plant in PLANTED.items() for n in range(3)]
-    document = diagnose_run(write_run(tmp_path / "run", plants))
+    document = diagnose(write_run(tmp_path / "run", plants))
     for found in document["cases"]:
         assert found["outcome"] == found["case_id"].rsplit("-", 1)[0], found["case_id"]
     assert {name: one["n"] for name, one in document["outcomes"].items()} == dict.fromkeys(PLANTED, 3)
@@ -49,7 +49,7 @@ SETS = {
 @pytest.mark.parametrize("name", SETS)
 def test_a_planted_scenario_is_established_by_a_calibrated_judge_and_no_other_is(name: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", SETS[name], calibration="calibrated", audited=True)
-    found = verdicts(diagnose_run(run))
+    found = verdicts(diagnose(run))
     assert {scenario for scenario, verdict in found.items() if verdict in HELD} == {name}
     assert found[name] == "established"
 
@@ -57,7 +57,7 @@ def test_a_planted_scenario_is_established_by_a_calibrated_judge_and_no_other_is
 @pytest.mark.parametrize("state", ["uncalibrated", "stale", None])
 def test_without_a_matching_calibration_a_judge_raises_suspicions_and_rules_nothing_out(state, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", SETS["S2"], audited=True, calibration=state)
-    found = verdicts(diagnose_run(run))
+    found = verdicts(diagnose(run))
     assert found["S2"] == "suspected"
     assert {found[name] for name in ("S3", "S5", "S7", "S8_over_refusal")} == {"not_shown"}
     assert found["S4"] == "ruled_out"  # labels alone decide it
@@ -65,14 +65,14 @@ def test_without_a_matching_calibration_a_judge_raises_suspicions_and_rules_noth
 
 def test_a_healthy_run_has_no_finding(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [{}] * 120 + [PLANTED["correct_refusal"]] * 120, calibration="calibrated", audited=True)  # fmt: skip
-    found = verdicts(diagnose_run(run))
+    found = verdicts(diagnose(run))
     assert set(found.values()) <= {"ruled_out", "not_tested"}
 
 
 def test_low_precision_at_the_ceiling_with_no_smaller_k_is_arithmetic_and_no_defect(tmp_path: Path) -> None:
     # One label, ten passages, the needed one sometimes last: precision .1 is the ceiling and k = 10 is needed.
     plants = [{"rank": (1 if n % 2 else 10, 10)} for n in range(60)]
-    document = diagnose_run(write_run(tmp_path / "run", plants))
+    document = diagnose(write_run(tmp_path / "run", plants))
     first = document["scenarios"][0]
     assert (first["id"], first["verdict"]) == ("S1", "ruled_out")
     assert first["details"]["ceiling"] == pytest.approx(0.1)
@@ -80,30 +80,30 @@ def test_low_precision_at_the_ceiling_with_no_smaller_k_is_arithmetic_and_no_def
 
 
 def test_too_few_cases_give_no_verdict(tmp_path: Path) -> None:
-    found = verdicts(diagnose_run(write_run(tmp_path / "run", mixed("generation_hallucination", 10, 19))))
+    found = verdicts(diagnose(write_run(tmp_path / "run", mixed("generation_hallucination", 10, 19))))
     assert set(found.values()) == {"too_few", "not_tested"}
 
 
 def test_good_offline_and_unhappy_online_is_at_most_suspected(tmp_path: Path) -> None:
     plants = [{"feedback": n % 4 == 0} for n in range(60)]
-    document = diagnose_run(write_run(tmp_path / "run", plants, calibration="calibrated", audited=True))
+    document = diagnose(write_run(tmp_path / "run", plants, calibration="calibrated", audited=True))
     assert verdicts(document)["S6"] == "suspected"
     assert document["feedback"]["satisfaction"]["value"] == 0.25
 
 
 def test_feedback_on_an_undeclared_scale_is_not_read(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [{"feedback": 2.0}] * 30)
-    document = diagnose_run(run)
+    document = diagnose(run)
     assert verdicts(document)["S6"] == "not_tested"
     assert "--feedback-scale 1,5" in document["feedback"]["reason"]
-    told = diagnose_run(run, Options(feedback_scale=(1, 5)))["feedback"]["satisfaction"]
+    told = diagnose(run, feedback_scale=(1, 5))["feedback"]["satisfaction"]
     assert told["value"] == 0.25  # (2 - 1) / 4
 
 
 def test_a_correction_moves_the_share_towards_what_people_would_have_found(tmp_path: Path) -> None:
     # Pass rate 1/2, sensitivity = specificity = .98: (.5 + .98 - 1) / .96 = .5; at 1/4 failing (.75 - .02) / .96.
     run = write_run(tmp_path / "run", mixed("generation_hallucination", 15, 60), calibration="calibrated", audited=True)
-    condition = next(s for s in diagnose_run(run)["scenarios"] if s["id"] == "S2")["conditions"][0]
+    condition = next(s for s in diagnose(run)["scenarios"] if s["id"] == "S2")["conditions"][0]
     assert condition["naive"]["value"] == 0.25
     assert condition["estimate"]["value"] == pytest.approx(1 - 0.73 / 0.96)
     assert condition["estimate"]["method"] == "rogan_gladen_lee"
@@ -111,7 +111,7 @@ def test_a_correction_moves_the_share_towards_what_people_would_have_found(tmp_p
 
 def test_the_budget_says_what_fixing_one_stage_could_win_at_most(tmp_path: Path) -> None:
     plants = [PLANTED["retrieval_miss_wrong_context"]] * 6 + [PLANTED["generation_hallucination"]] * 3 + [{}] * 21
-    budget = diagnose_run(write_run(tmp_path / "run", plants))["error_budget"]
+    budget = diagnose(write_run(tmp_path / "run", plants))["error_budget"]
     assert budget["headroom"]["retrieval"]["value"] == pytest.approx(6 / 30)
     assert budget["headroom"]["generation"]["value"] == pytest.approx(3 / 30)
     assert budget["by_stage"]["retrieval"]["value"] == pytest.approx(6 / 30)
@@ -121,7 +121,7 @@ def test_the_budget_says_what_fixing_one_stage_could_win_at_most(tmp_path: Path)
 def test_the_matrix_counts_answered_cases_and_sets_refusals_apart(tmp_path: Path) -> None:
     kinds = ("pass", "generation_hallucination", "retrieval_miss_wrong_context", "retrieval_miss_hallucination",
              "over_refusal", "correct_refusal", "empty_answer", "unlabelled")  # fmt: skip
-    document = diagnose_run(write_run(tmp_path / "run", [PLANTED[kind] for kind in kinds]))
+    document = diagnose(write_run(tmp_path / "run", [PLANTED[kind] for kind in kinds]))
     assert Counter({name: cell["n"] for name, cell in document["matrix"]["cells"].items()}) == {
         "high_high": 1, "high_low": 1, "low_high": 1, "low_low": 1,
     }  # fmt: skip
@@ -132,15 +132,15 @@ def test_the_matrix_counts_answered_cases_and_sets_refusals_apart(tmp_path: Path
 def test_evidence_any_is_satisfied_by_one_of_several_labels_and_all_is_not(tmp_path: Path) -> None:
     plants = [{"name": f"e{n}", "relevant": [f"e{n}-needed", "elsewhere"]} for n in range(2)]
     run = write_run(tmp_path / "run", [plants[0], {**plants[1], "evidence": "any"}])
-    assert [case["outcome"] for case in diagnose_run(run)["cases"]] == ["label_gap_suspected", "pass"]
-    swept = diagnose_run(run, Options(evidence="any"))
+    assert [case["outcome"] for case in diagnose(run)["cases"]] == ["label_gap_suspected", "pass"]
+    swept = diagnose(run, evidence="any")
     assert [case["outcome"] for case in swept["cases"]] == ["pass", "pass"]
 
 
 def test_thresholds_are_configurable_and_echoed_with_their_origin(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [{"support_rate": 0.7}])
-    assert diagnose_run(run)["cases"][0]["outcome"] == "correct_but_unfaithful"
-    document = diagnose_run(run, Options(thresholds={"faithfulness": 0.6}))
+    assert diagnose(run)["cases"][0]["outcome"] == "correct_but_unfaithful"
+    document = diagnose(run, thresholds={"faithfulness": 0.6})
     assert document["cases"][0]["outcome"] == "pass"
     assert document["thresholds"]["faithfulness"] == {"value": 0.6, "origin": "given"}
     reading = document["cases"][0]["inputs"]["faithfulness"]
@@ -149,7 +149,7 @@ def test_thresholds_are_configurable_and_echoed_with_their_origin(tmp_path: Path
 
 
 def test_missing_rubrics_leave_cases_unlabelled_with_the_way_out(tmp_path: Path) -> None:
-    document = diagnose_run(write_run(tmp_path / "run", [{}], without=("faithfulness",)))
+    document = diagnose(write_run(tmp_path / "run", [{}], without=("faithfulness",)))
     assert document["cases"][0]["outcome"] == "unlabelled"
     assert "add faithfulness to --rubrics" in document["cases"][0]["inputs"]["faithfulness"]["reason"]
 
@@ -162,7 +162,7 @@ def test_clusters_of_shared_documents_widen_the_intervals(tmp_path: Path) -> Non
     run = write_run(tmp_path / "run", plants)
 
     def width(cluster: str) -> float:
-        found = diagnose_run(run, Options(cluster=cluster))["scenarios"][1]["conditions"][0]["estimate"]
+        found = diagnose(run, cluster=cluster)["scenarios"][1]["conditions"][0]["estimate"]
         return found["ci_high"] - found["ci_low"]
 
     assert width("document") > width("question")
@@ -185,7 +185,7 @@ def test_an_audit_of_the_run_itself_counts_as_its_calibration(verdict, expected,
     run = write_run(tmp_path / "run", SETS["S2"])
     (run / "audit").mkdir()
     (run / "audit" / "faithfulness.json").write_text(json.dumps(bound_audit(run, "faithfulness", verdict)))
-    assert verdicts(diagnose_run(run))["S2"] == expected
+    assert verdicts(diagnose(run))["S2"] == expected
 
 
 def test_an_audit_of_another_judge_is_no_calibration(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_an_audit_of_another_judge_is_no_calibration(tmp_path: Path) -> None:
     (run / "audit").mkdir()
     other = bound_audit(run, "faithfulness") | {"judge_fingerprint": "another"}
     (run / "audit" / "faithfulness.json").write_text(json.dumps(other))
-    assert verdicts(diagnose_run(run))["S2"] == "suspected"
+    assert verdicts(diagnose(run))["S2"] == "suspected"
 
 
 def test_a_saved_calibration_with_error_rates_corrects_a_later_run(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_saved_calibration_with_error_rates_corrects_a_later_run(tmp_path: Pat
     folder.mkdir()
     rest = dict.fromkeys(calibrations.KEPT) | bound_audit(run, "faithfulness")
     (folder / "faithfulness-x.json").write_text(json.dumps(rest))
-    assert verdicts(diagnose_run(run, Options(calibration=folder)))["S2"] == "established"
+    assert verdicts(diagnose(run, calibration=folder))["S2"] == "established"
 
 
 def test_uncertain_cases_left_out_of_a_share_are_counted_and_bound_it(tmp_path: Path) -> None:
@@ -213,6 +213,6 @@ def test_uncertain_cases_left_out_of_a_share_are_counted_and_bound_it(tmp_path: 
     again = [{**row, "repeat": 1, "details": {"support_rate": 0.0}} for row in lines
              if row["case_id"].startswith("u") and row["rubric"] == "faithfulness"]  # fmt: skip
     (run / "judgments.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines + again))
-    found = next(s for s in diagnose_run(run)["scenarios"] if s["id"] == "S2")
+    found = next(s for s in diagnose(run)["scenarios"] if s["id"] == "S2")
     assert (found["conditions"][0]["estimate"]["n"], found["conditions"][0]["estimate"]["value"]) == (20, 0.75)
     assert "12 uncertain ones left out: with them between 47% and 84%" in found["notes"]

@@ -10,7 +10,7 @@ import pytest
 
 from judge.cases import Case, read_cases
 from judge.diagnosing.counterfactuals import replayed
-from judge.diagnosing.document import Options, diagnose_run
+from judge.diagnosing.document import diagnose
 from judge.diagnosing.replays import named
 from judge.errors import UsageError
 from tests.diagnosing.planted import PLANTED, write_run
@@ -30,7 +30,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def written(run: Path, directory: Path) -> tuple[dict[str, Any], dict[str, dict[str, Case]]]:
-    document = diagnose_run(run, Options(counterfactuals=directory))
+    document = diagnose(run, counterfactuals=directory)
     files = {name: directory / f"{name}.jsonl" for name in document["counterfactuals"]}
     cases = {name: {c.id: c for c in read_cases(path)} for name, path in files.items() if path.exists()}
     return document["counterfactuals"], cases
@@ -83,7 +83,7 @@ def test_oracle_context_is_found_by_every_kind_of_label(relevant, more, expected
 
 def read_back(run: Path, name: str, plants: list[dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
     again = write_run(tmp_path / name, plants)
-    return diagnose_run(run, Options(replay={name: str(again)}))["replays"][0]
+    return diagnose(run, replay={name: str(again)})["replays"][0]
 
 
 def test_an_oracle_replay_separates_noise_from_the_generator(run: Path, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_replay_that_was_not_answered_says_so(run: Path, tmp_path: Path) -> No
     found = read_back(run, "oracle-context", [{"name": "h1", "answer": ""}], tmp_path)
     assert (found["asked"], found["answered"], found["yes"]["n"]) == (2, 1, 0)
     assert "none is decided" in found["sentence"]
-    elsewhere = diagnose_run(run, Options(replay={"oracle-context": str(write_run(tmp_path / "other", [{}]))}))
+    elsewhere = diagnose(run, replay={"oracle-context": str(write_run(tmp_path / "other", [{}]))})
     assert "none of the 2 cases" in elsewhere["replays"][0]["sentence"]
 
 
