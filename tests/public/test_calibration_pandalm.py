@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +17,6 @@ FOLDER = PUBLIC / "pandalm"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the public data are not beside this repository")
 
 SCALE = declare_scale("A,T,B")
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    return [json.loads(line) for line in (FOLDER / "pairs.jsonl").open(encoding="utf-8")]
-
-
-@pytest.fixture(scope="module")
-def expected():
-    return json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def published():
-    rows = json.loads((PUBLIC / "paper_targets.json").read_text(encoding="utf-8"))
-    return {row["cell"]: row for row in rows if row["set"] == "pandalm"}
 
 
 def majority(pair):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +17,6 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the public data are
 
 DIMENSIONS = ("correctness", "completeness", "overall")
 FIVE = declare_scale("-2,-1,0,1,2")
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    return [json.loads(line) for line in (FOLDER / "pairs.jsonl").open(encoding="utf-8")]
-
-
-@pytest.fixture(scope="module")
-def expected():
-    return json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def published():
-    rows = json.loads((PUBLIC / "paper_targets.json").read_text(encoding="utf-8"))
-    return {row["cell"]: row for row in rows if row["set"] == "ragchecker_meta"}
 
 
 def statistics(page):

@@ -42,17 +42,6 @@ def votes():
     return read("human.jsonl")
 
 
-@pytest.fixture(scope="module")
-def expected():
-    return json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def published():
-    rows = json.loads((PUBLIC / "paper_targets.json").read_text(encoding="utf-8"))
-    return {row["cell"]: row for row in rows if row["set"] == "webis_crag25"}
-
-
 def counted(rows, dimension, spam=1.0):
     codes = [
         [
