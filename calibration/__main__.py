@@ -19,7 +19,17 @@ def agreement(options: argparse.Namespace) -> dict[str, Any]:
     humans = [name.strip() for name in options.human.split(",")] if options.human else None
     raters = [options.judge or "judge", *humans] if humans else None
     ratings = read_ratings(options.ratings, scale=_scale(options), raters=raters, item=options.item)
-    return page(ratings, judge=options.judge, humans=humans, seed=options.seed).to_dict()
+    document = page(ratings, judge=options.judge, humans=humans, seed=options.seed).to_dict()
+    return document | (_intraclass(ratings, options.judge, humans) if options.intraclass else {})
+
+
+def _intraclass(ratings: Any, judge: str | None, humans: list[str] | None) -> dict[str, Any]:
+    from calibration.agreement import as_json
+    from calibration.intraclass import intraclass_of
+    from calibration.ratings import choose_raters
+
+    name, people = choose_raters(ratings, judge, humans)
+    return {"intraclass": as_json(intraclass_of(ratings, [name, *people]))}
 
 
 def correct(options: argparse.Namespace) -> dict[str, Any]:
@@ -37,7 +47,7 @@ def correct(options: argparse.Namespace) -> dict[str, Any]:
         propensities = read_values(options.labels, "propensity").numbers
     found = corrected(
         judged.numbers, labels.numbers, design=design, strata=strata, propensities=propensities, bounds=bounds,
-        clusters=clusters_of_both(judged, labels),
+        clusters=clusters_of_both(judged, labels), method=options.method,
     )  # fmt: skip
     return found.to_dict()
 
@@ -91,6 +101,7 @@ EXAMPLES = {
     "alt-test": "ratings.csv --epsilon .2 --judge gpt --scale 1,2,3,4,5",
     "reliability": "repeats.csv --pass-at 4 --scale 1,2,3,4,5",
     "drift": "old.csv new.csv --anchor gold.csv --scale 1,2,3,4,5",
+    "recalibrate": "--judged scores.csv --labels labels.csv --target probe.csv --scale 1,2,3,4,5",
     "panel": "ratings.csv --judges gpt,claude --human ann --scale 1,2,3,4,5",
 }
 
@@ -106,11 +117,18 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--item", default="item", help="the id column of a wide table")
     one.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
 
+    one.add_argument("--intraclass", action="store_true", help="also the six intraclass correlations of all raters")
+
     two = verbs.add_parser("correct", help="the mean that people would have given")
     two.add_argument("--judged", required=True, help="CSV: item,score[,stratum][,cluster]")
     two.add_argument("--labels", required=True, help="CSV: item,label[,propensity] on the same scale")
     designs = ("random", "stratified", "propensity", "external", "unknown")
     two.add_argument("--label-design", required=True, choices=designs, help="how the labelled items were chosen")
+
+    two.add_argument(
+        "--method", default="ppi++", choices=("ppi++", "post-stratified"),
+        help="with design random; post-stratified reweights 50 labels or more to the judge's levels (default ppi++)",
+    )  # fmt: skip
 
     three = verbs.add_parser("compare", help="two systems on the same items, a minus b")
     three.add_argument("a", help="CSV: item,value[,cluster]")

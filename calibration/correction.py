@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,10 +23,12 @@ from calibration.estimate import (
 )
 from calibration.rogan_gladen import rogan_gladen, variance_parts
 from calibration.sample import Codes, Numbers, Pair, Sample, clustered_lambda, influence, sample_of, squared
-from calibration.stratified import TUNE_FROM, UNSEEN, Weighted, strata_of, stratified_ppi, weighted_ppi
+from calibration.stratified import TUNE_FROM, UNSEEN, Weighted, post_stratified, strata_of, stratified_ppi, weighted_ppi
 
 VERDICT_FROM = 30
 FEW_DISAGREEMENTS = 5
+POST_STRATIFY_FROM = 50
+Method = Literal["ppi++", "post-stratified"]
 CLUSTERED = "no_interval_for_clusters"
 
 VALID_WHEN = {
@@ -70,6 +72,7 @@ def correct(
     strata: Mapping[str, str] | None = None,
     propensities: Mapping[str, float | None] | None = None,
     clusters: Mapping[str, Any] | None = None,
+    method: Method = "ppi++",
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> Correction:
@@ -80,7 +83,9 @@ def correct(
     `propensity`: with unequal chances, `propensities` (labelled item -> chance), gives weighted PPI++.
     `external`: other items, scored by the same judge; binary only, gives Rogan-Gladen for the judged items without a
     label. Anything else is refused with the reason. Labels of items without a score are left out and counted; None
-    is a missing score or label. Without `bounds` only scores of 0 and 1 have a known scale.
+    is a missing score or label. Without `bounds` only scores of 0 and 1 have a known scale. `method`
+    `post-stratified`, for design random and 50 labels or more: the labels reweighted to the judge's levels, for a judge
+    with few levels whose error is not linear.
 
     `clusters` (item -> cluster, all judged items; questions, say): intervals are cluster-robust, over labelled and
     unlabelled items of a cluster together. Rogan-Gladen has no such interval: none is given where items share clusters.
@@ -88,6 +93,8 @@ def correct(
     if design not in VALID_WHEN:
         rule = REFUSED.get(design, f"the designs are {', '.join(VALID_WHEN)}")
         raise CalibrationError(f"label design {design!r}: {rule}; state --label-design random or external if it is so")
+    if method != "ppi++" and design != "random":
+        raise CalibrationError(f"method {method!r} is for label design 'random'; design {design!r} has its own method")
     scored = {item: score for item, score in scores.items() if score is not None}
     given = {item: label for item, label in labels.items() if label is not None}
     shared = [item for item in given if item in scored]
@@ -112,6 +119,8 @@ def correct(
     elif design == "propensity":
         weighted = weighted_ppi(y, f, _chances(shared, propensities), rest, clusters=grouped, level=level)
         found = _designed(design, weighted, sample_of(y, f, rest, grouped), bounds, level)
+    elif method == "post-stratified":
+        found = _reweighted(sample_of(y, f, rest, grouped), grouped, bounds, level)
     else:
         found = ppi(y, f, rest, clusters=grouped, bounds=bounds, level=level)
     lost = len(given) - len(shared)
@@ -170,6 +179,26 @@ def _designed(
         method=f"ppi++_{'weighted' if design == 'propensity' else design}",
         naive=naive, corrected=corrected, human_only=found.human_only, lam=found.lam,
         effective_n=found.effective_n, labels_to_halve_ci=to_halve, warnings=few + corrected.warnings,
+    )  # fmt: skip
+
+
+def _reweighted(sample: Sample, clusters: Pair | None, bounds: tuple[float, float] | None, level: float) -> Correction:
+    n, own = len(sample.labels), None if sample.clusters is None else sample.clusters[0]
+    if n < POST_STRATIFY_FROM:
+        raise CalibrationError(
+            f"there are {n} labels: method 'post-stratified' needs {POST_STRATIFY_FROM} or more; ppi++ works with fewer"
+        )
+    naive, human_only = _judge_alone(sample, bounds, level), _plain_mean(sample.labels, own, bounds, level)
+    if sample.other_units < 2:
+        return _human_only(naive, human_only, ("no_unlabelled_items",))
+    corrected = post_stratified(sample.labels, sample.judged, sample.unlabelled, clusters=clusters, level=level)
+    if not corrected.se:
+        return _human_only(naive, human_only, (*corrected.warnings, UNSEEN))
+    alone = ppi_se(sample, 0.0)
+    return Correction(
+        method="post_stratified", naive=naive, corrected=corrected, human_only=human_only, lam=None,
+        effective_n=n * (alone / corrected.se) ** 2, labels_to_halve_ci=_labels_to_halve(sample, corrected.se, alone),
+        warnings=corrected.warnings,
     )  # fmt: skip
 
 

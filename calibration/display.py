@@ -84,7 +84,7 @@ def _add(found: list[str], name: str, value: Any) -> None:
 def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    return ", ".join(map(str, value)) if isinstance(value, list) else "-" if value is None else str(value)
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else "-" if value is None else str(value)
 
 
 def estimate_text(estimate: dict[str, Any]) -> str:

@@ -50,7 +50,10 @@ class Homogeneity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The verdict on old against new; `difference` is the mean shift of the score, new minus old."""
+    """The verdict on old against new; `difference` is the mean shift of the score, new minus old.
+
+    `p`: the smallest Holm-adjusted p of the checks, before the planned looks: what the next look takes as `earlier`.
+    """
 
     verdict: Verdict
     difference: Estimate
@@ -62,6 +65,7 @@ class Drift:
     kappa_old: Estimate
     kappa_new: Estimate
     looks: int
+    p: float | None
     n: int
     n_dropped: int
     warnings: tuple[str, ...]
@@ -77,6 +81,7 @@ def drift(
     margin: float | None = None,
     kappa_margin: float = KAPPA_MARGIN,
     looks: int = 1,
+    earlier: Sequence[float] = (),
     level: float = 0.95,
     seed: int = 0,
     replicates: int = 9999,
@@ -87,12 +92,14 @@ def drift(
     difference of kappa (paired bootstrap of items). Each is `equivalent` when its interval lies within +-margin,
     `changed` when its Holm-adjusted p is below 0.05, else `inconclusive`. Together: `changed` when any check is, else
     `equivalent` when all are. `margin` is on the score's scale (default 5% of its range, and 5 points of agreement);
-    `looks` is the number of looks planned in all: each spends its share of the error. Without a declared scale labels
+    `looks` is the number of looks planned in all: intervals spend an equal share each, p values are adjusted by Holm
+    over the looks, `earlier` being the `p` of those before this one. Without a declared scale labels
     must be numbers, and kappa is unweighted. A label off the scale is an error. Two one-sided tests: Schuirmann 1987;
     Fagerland et al. 2013; Stuart 1955, Maxwell 1970.
     """
     if looks < 1:
         raise CalibrationError(f"looks is {looks}: the number of looks planned in all, 1 or more")
+    planned_looks([*earlier, 1.0], looks)
     ratings, n_dropped = _joined(old, new, anchor, scale, clusters)
     known = ratings.scale
     if known.numbers is None and not known.declared:
@@ -123,14 +130,17 @@ def drift(
         "kappa": _normal_p(gain),
     }
     margins = {"mean_shift": score_margin, "accuracy": MARGIN_SHARE, "kappa": kappa_margin}
-    checks = _checks(differences, margins, p_values, looks, moved=bool((before != after).any()))
+    own = _over_checks(p_values)
+    adjusted = {name: planned_looks([*earlier, p], looks)[-1] for name, p in own.items()}
+    checks = _checks(differences, margins, p_values, adjusted, moved=bool((before != after).any()))
     return Drift(
         verdict=_together(checks), difference=differences["mean_shift"], checks=checks,
         exact_agreement=proportion(int((before == after).sum()), n, level=level),
         wilcoxon_p=wilcoxon(shift, zeros="wilcox"),
         mcnemar=changes, stuart_maxwell=stuart_maxwell(table_of(before, after, len(known.labels))),
         kappa_old=_kappa_of(data, 0, weights, options), kappa_new=_kappa_of(data, 1, weights, options),
-        looks=looks, n=n, n_dropped=n_dropped, warnings=(f"few_anchors: {n}",) if n < ANCHORS else (),
+        looks=looks, p=min(own.values(), default=None), n=n, n_dropped=n_dropped,
+        warnings=(f"few_anchors: {n}",) if n < ANCHORS else (),
     )  # fmt: skip
 
 
@@ -173,19 +183,23 @@ def _normal_p(difference: Estimate) -> float | None:
     return math.erfc(abs(difference.value) / difference.se / math.sqrt(2))
 
 
+def _over_checks(p_values: Mapping[str, float | None]) -> dict[str, float]:
+    """Holm's adjusted p of the checks that have one."""
+    tested = {name: p for name, p in p_values.items() if p is not None}
+    return dict(zip(tested, holm(list(tested.values())), strict=True))
+
+
 def _checks(
     differences: Mapping[str, Estimate],
     margins: Mapping[str, float],
     p_values: Mapping[str, float | None],
-    looks: int,
+    adjusted: Mapping[str, float],
     *,
     moved: bool,
 ) -> tuple[Check, ...]:
-    tested = [name for name, p in p_values.items() if p is not None]
-    adjusted = dict(zip(tested, holm([p_values[name] or 0.0 for name in tested]), strict=True))
     found: list[Check] = []
     for name, difference in differences.items():
-        p = None if name not in adjusted else min(1.0, adjusted[name] * looks)
+        p = adjusted.get(name)
         verdict = _verdict(difference, margins[name], p)
         if not moved and name != "mean_shift":
             verdict = found[0].verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -9,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibration.errors import CalibrationError
-from calibration.estimate import Estimate, undefined
+from calibration.estimate import Estimate, cluster_codes, undefined
+from calibration.ratings import Ratings
 
 Form = Literal["ICC1", "ICC2", "ICC3", "ICC1k", "ICC2k", "ICC3k"]
 FORMS: tuple[Form, ...] = ("ICC1", "ICC2", "ICC3", "ICC1k", "ICC2k", "ICC3k")
@@ -42,6 +44,32 @@ def intraclass(ratings: npt.ArrayLike, *, level: float = 0.95) -> dict[Form, Est
     }
     averaged: dict[str, Estimate] = {f"{form}k": _stepped(estimate, k) for form, estimate in single.items()}
     return {form: (single | averaged)[form] for form in FORMS}
+
+
+def intraclass_of(ratings: Ratings, raters: Sequence[str], *, level: float = 0.95) -> dict[Form, Estimate]:
+    """The same for named raters, on the items that all of them rated; the others are counted in `n_dropped`.
+
+    Labels need numbers or a declared order. Fewer than two such items: undefined `no_data`. Where items share clusters
+    there is no interval, reason `no_interval_for_clusters`: F takes items as independent.
+    """
+    if ratings.scale.numbers is None and not ratings.scale.declared:
+        raise CalibrationError("labels are words: declare their order with --scale, lowest first")
+    codes = np.stack([ratings.of(rater) for rater in raters], axis=1)
+    complete: npt.NDArray[np.bool_] = np.all(codes >= 0, axis=1)
+    n, dropped = int(complete.sum()), int((~complete).sum())
+    if n < 2:
+        return dict.fromkeys(FORMS, undefined("no_data", n=n, n_dropped=dropped, method="anova"))
+    found = intraclass(ratings.scale.values[codes[complete]], level=level)
+    shared = ratings.clusters is not None and cluster_codes(ratings.clusters, complete)[1] < n
+    return {form: _of_items(one, dropped, shared=shared) for form, one in found.items()}
+
+
+def _of_items(estimate: Estimate, dropped: int, *, shared: bool) -> Estimate:
+    if not shared or estimate.ci_low is None:
+        return replace(estimate, n_dropped=dropped)
+    return replace(
+        estimate, ci_low=None, ci_high=None, n_dropped=dropped, status="insufficient", reason="no_interval_for_clusters"
+    )
 
 
 def _ratio(msr: float, error: float, df1: int, df2: int, n: int, k: int, level: float) -> Estimate:

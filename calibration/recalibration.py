@@ -178,3 +178,28 @@ def transport_audit(
             verdict = "fail"
     few = (f"fewer_than_{PROBE_FROM}_labels: {len(y)}",) if len(y) < PROBE_FROM else ()
     return TransportAudit(verdict=verdict, residual=replace(residual, warnings=residual.warnings + few), delta=delta)
+
+
+def transport_audits(
+    curve: Curve,
+    judged: Numbers,
+    labels: Numbers,
+    systems: Sequence[str],
+    *,
+    delta: float,
+    clusters: Sequence[Any] | None = None,
+    level: float = 0.95,
+) -> dict[str, TransportAudit]:
+    """An audit of each system, in the order in which they occur, Bonferroni over them."""
+    f, y = _paired(judged, labels)
+    if len(systems) != len(f):
+        raise CalibrationError(f"systems has {len(systems)} names for {len(f)} items: one per item")
+    found = {}
+    names = dict.fromkeys(systems)
+    for name in names:
+        own = np.array([system == name for system in systems])
+        groups = None if clusters is None else [group for group, kept in zip(clusters, own, strict=True) if kept]
+        found[name] = transport_audit(
+            curve, f[own], y[own], delta=delta, clusters=groups, systems=len(names), level=level
+        )
+    return found

@@ -1,9 +1,9 @@
-"""The commands about replacing people, repeating a judge, changing it and joining several of them."""
+"""The commands about replacing people, repeating a judge, changing, recalibrating and joining judges."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from calibration.errors import CalibrationError
@@ -36,6 +36,7 @@ def add_commands(verbs: Any, scale_of: Declared) -> None:
     three.add_argument("--margin", type=float, help="harmless mean shift (default 5%% of the scale's range)")
     three.add_argument("--kappa-margin", type=float, default=0.1, help="harmless change of kappa (default 0.1)")
     three.add_argument("--looks", type=int, default=1, help="looks planned in all; each spends its share of the error")
+    three.add_argument("--earlier", help="p of the looks before this one, comma-separated, as each of them printed it")
     three.set_defaults(run=lambda options: drift(options, scale_of(options)))
 
     four = verbs.add_parser("panel", help="several judges on the same items: what they are worth together")
@@ -46,7 +47,14 @@ def add_commands(verbs: Any, scale_of: Declared) -> None:
     four.add_argument("--dawid-skene", action="store_true", help="also latent labels; assumes independent errors")
     four.set_defaults(run=lambda options: panel(options, scale_of(options)))
 
-    for verb in (one, two, three, four):
+    five = verbs.add_parser("recalibrate", help="what people would say to each item, and whether that holds elsewhere")
+    five.add_argument("--judged", required=True, help="CSV: item,score[,cluster]")
+    five.add_argument("--labels", required=True, help="CSV: item,label of a random sample of the judged items")
+    five.add_argument("--target", help="CSV: item,score,label[,cluster][,system], a random sample from elsewhere")
+    five.add_argument("--margin", type=float, help="harmless mean error on the target (default 5%% of the scale)")
+    five.set_defaults(run=lambda options: recalibrate(options, scale_of(options)))
+
+    for verb in (one, two, three, four, five):
         verb.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")
         verb.add_argument("--seed", type=int, default=0, help="seed of the resampling (default 0)")
@@ -93,10 +101,80 @@ def drift(options: argparse.Namespace, scale: Any) -> dict[str, Any]:
     anchor, _ = read_labels(options.anchor, ("label", "score", "value"))
     margins: dict[str, Any] = {"margin": options.margin, "kappa_margin": options.kappa_margin}
     found = compared(
-        old, new, anchor, scale=scale, clusters=clusters, looks=options.looks, seed=options.seed, **margins
-    )
+        old, new, anchor, scale=scale, clusters=clusters, looks=options.looks, earlier=p_values(options.earlier),
+        seed=options.seed, **margins,
+    )  # fmt: skip
     document: dict[str, Any] = as_json(found)
     return document
+
+
+def p_values(text: str | None) -> list[float]:
+    """Comma-separated p values."""
+    try:
+        return [float(part) for part in text.split(",")] if text else []
+    except ValueError:
+        raise CalibrationError(f"--earlier {text!r}: give p values separated by commas, such as .2,.04") from None
+
+
+def recalibrate(options: argparse.Namespace, scale: Any) -> dict[str, Any]:
+    from calibration.agreement import as_json
+    from calibration.recalibration import recalibrate as fitted
+    from calibration.values import clusters_of_both, read_values
+
+    judged, labels = (
+        read_values(options.judged, "score", scale=scale),
+        read_values(options.labels, "label", scale=scale),
+    )
+    scores = {item: score for item, score in judged.numbers.items() if score is not None}
+    given = {item: label for item, label in labels.numbers.items() if label is not None and item in scores}
+    rest = [item for item in scores if item not in labels.numbers or labels.numbers[item] is None]
+    if not given:
+        raise CalibrationError(f"no item has both a score and a label ({len(scores)} scores): check the ids")
+    clusters = clusters_of_both(judged, labels)
+    groups = None if clusters is None else ([clusters[item] for item in given], [clusters[item] for item in rest])
+    found = fitted(
+        list(given.values()), [scores[item] for item in given], [scores[item] for item in rest], clusters=groups,
+        seed=options.seed,
+    )  # fmt: skip
+    expected = dict(zip((*given, *rest), (*found.out_of_fold, *found.expected), strict=True))
+    items = [
+        {"item": item, "score": score, "expected_human_score": expected[item], "labelled": item in given}
+        for item, score in scores.items()
+    ]
+    document = {"curve": as_json(found.curve), "corrected": as_json(found.corrected), "n": len(given)}
+    if options.target:
+        document["transport"] = _transport(options, scale, found.curve, given)
+    return document | {"items": items, "warnings": list(found.warnings)}
+
+
+def _transport(options: argparse.Namespace, scale: Any, curve: Any, fitted: Collection[str]) -> list[dict[str, Any]]:
+    """Whether the curve holds on a target, per system where the file names systems."""
+    from calibration.agreement import as_json
+    from calibration.drift import MARGIN_SHARE
+    from calibration.guards import refuse_leakage
+    from calibration.ratings import read_table
+    from calibration.recalibration import transport_audits
+    from calibration.values import read_values
+
+    scores, labels = (read_values(options.target, name, scale=scale) for name in ("score", "label"))
+    refuse_leakage(labels.numbers, fitted, "fitting the curve")
+    if options.margin is None and scale is None:
+        raise CalibrationError("--target needs --margin, the mean error that is harmless, or --scale for 5% of it")
+    harmless = MARGIN_SHARE * float(scale.values[-1] - scale.values[0]) if options.margin is None else options.margin
+    pairs = [(item, score, labels.numbers[item]) for item, score in scores.numbers.items()]
+    there = [(item, score, label) for item, score, label in pairs if score is not None and label is not None]
+    if not there:
+        raise CalibrationError(f"{options.target}: no item has both a score and a label")
+    items, f, y = zip(*there, strict=True)
+    frame = read_table(options.target)
+    systems = (
+        dict(zip(frame["item"].str.strip(), frame["system"].str.strip(), strict=True)) if "system" in frame else {}
+    )
+    clusters = None if labels.clusters is None else [labels.clusters[item] for item in items]
+    found = transport_audits(
+        curve, f, y, [systems.get(item) or "target" for item in items], delta=harmless, clusters=clusters
+    )
+    return [{"system": name} | as_json(audit) for name, audit in found.items()]
 
 
 def panel(options: argparse.Namespace, scale: Any) -> dict[str, Any]:

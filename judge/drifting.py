@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ def drift_of(
     *,
     margin: float | None = None,
     looks: int = 1,
+    earlier: Sequence[float] = (),
     seed: int = 0,
     replicates: int = 9999,
 ) -> dict[str, Any]:
@@ -32,7 +33,8 @@ def drift_of(
 
     Levels where marks are compared, else pass and fail; of repeats the first counts. Several people count by the
     label that most of them gave; a tie is left out. `changed`: what differs between the two judges. `p_shift`: the
-    mean change of the normalised score, which sees what levels and verdicts do not. `looks`: looks planned in all.
+    mean change of the normalised score, which sees what levels and verdicts do not. `looks`: looks planned in all,
+    `earlier`: the p of those before this one.
     """
     if pairing.rubric.id not in rubrics_of(old):
         raise UsageError(f"--against {old}: was not judged by {pairing.rubric.id!r}; give a run with that rubric")
@@ -48,7 +50,7 @@ def drift_of(
             {one.case.id: most_said(pairing, one) for one in pairing.rated},
             scale=scale,
             clusters=None if questions is None else dict(zip(after, questions, strict=True)),
-            margin=margin, looks=looks, seed=seed, replicates=replicates,
+            margin=margin, looks=looks, earlier=earlier, seed=seed, replicates=replicates,
         )  # fmt: skip
     except CalibrationError as error:
         raise UsageError(f"--against {old}: {error}") from None
@@ -56,7 +58,7 @@ def drift_of(
     document: dict[str, Any] = as_json(found)
     return document | {
         "against": old.name,
-        "changed": _changes(manifest(run), manifest(old), pairing.rubric.id),
+        "changed": changes_between(manifest(run), manifest(old), pairing.rubric.id),
         "p_shift": mean(shifts, bounds=(-1.0, 1.0)).to_dict(),
     }
 
@@ -88,7 +90,7 @@ def most_said(pairing: Pairing, one: Rated) -> str | None:
     return None if tied else f"{counts[0][0]:g}"
 
 
-def _changes(new: Mapping[str, Any], old: Mapping[str, Any], rubric: str) -> list[str]:
+def changes_between(new: Mapping[str, Any], old: Mapping[str, Any], rubric: str) -> list[str]:
     judges = [made["judge"] for made in (new, old)]
     differing = [name for name in calibrations.IDENTITY if judges[0].get(name) != judges[1].get(name)]
     hashes = [made["rubrics"][rubric]["rubric_hash"] for made in (new, old)]

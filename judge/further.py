@@ -1,4 +1,4 @@
-"""What an audit answers beyond agreement: drift, panels, calibrated scores, probabilities, fitted bands."""
+"""What an audit answers beyond agreement: drift, transport, panels, calibrated scores, probabilities, bands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from judge.fitting import fitted_bands, write_rubric
 from judge.pairing import Pairing
 from judge.panels import panel_of
 from judge.recalibrating import confidence_of, recalibrated
+from judge.transporting import transport_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +20,18 @@ class Further:
     """Further questions of an audit.
 
     `against`: an older run on the same cases (`margin`: harmless shift of the mean in marks, `looks`: comparisons
-    planned in all). `panel`: other judges' runs, joined with this one; `dawid_skene` adds latent labels. `fit_bands`:
-    the folder that a rubric with fitted bands is written to.
+    planned in all, `earlier`: the p of those before this one). `transport`: a run on other cases, with labels of its
+    own (`transport_labels`, default those that its cases carry), on which the calibrated scores are tested. `panel`:
+    other judges' runs, joined with this one; `dawid_skene` adds latent labels. `fit_bands`: the folder that a rubric
+    with fitted bands is written to.
     """
 
     against: str | Path | None = None
     margin: float | None = None
     looks: int = 1
+    earlier: Sequence[float] = ()
+    transport: str | Path | None = None
+    transport_labels: Any = None
     panel: Sequence[str | Path] = ()
     dawid_skene: bool = False
     fit_bands: str | Path | None = None
@@ -39,7 +45,12 @@ def answers(pairing: Pairing, run: Path, design: str, asked: Further, **options:
     }
     if asked.against is not None:
         old = Path(asked.against)
-        found["drift"] = drift_of(pairing, run, old, margin=asked.margin, looks=asked.looks, **options)
+        looks: dict[str, Any] = {"margin": asked.margin, "looks": asked.looks, "earlier": asked.earlier}
+        found["drift"] = drift_of(pairing, run, old, **looks, **options)
+    if asked.transport is not None:
+        target = Path(asked.transport)
+        held = {"labels": asked.transport_labels, "margin": asked.margin, "seed": options["seed"]}
+        found["transport"] = transport_of(pairing, design, run, target, **held)
     if asked.panel:
         others = [Path(one) for one in asked.panel]
         found["panel"] = panel_of(pairing, run, others, dawid_skene=asked.dawid_skene, **options)

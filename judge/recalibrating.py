@@ -9,7 +9,7 @@ from typing import Any
 
 from calibration.agreement import as_json
 from calibration.confidence import confidence
-from calibration.recalibration import FIT_FROM, recalibrate
+from calibration.recalibration import FIT_FROM, Curve, isotonic, recalibrate
 from calibration.sample import Pair
 from judge.exporting import inert
 from judge.pairing import Pairing
@@ -23,7 +23,7 @@ def recalibrated(pairing: Pairing, design: str, *, seed: int = 0) -> dict[str, A
     Only for graded labels of a random sample: another design needs weights, and pass and fail labels have no scale.
     Labelled cases carry out-of-fold predictions. `cases`: (case, raw score, expected human score, labelled).
     """
-    if design != "random" or pairing.form != "scale" or len(pairing.rated) < FIT_FROM:
+    if not can_be_fitted(pairing, design):
         return None
     labelled = [one.case.id for one in pairing.rated]
     known = set(labelled)
@@ -43,6 +43,16 @@ def recalibrated(pairing: Pairing, design: str, *, seed: int = 0) -> dict[str, A
             (name, score, value, name in known) for (name, score), value in zip(scored, expected, strict=True)
         ],
     }  # fmt: skip
+
+
+def can_be_fitted(pairing: Pairing, design: str) -> bool:
+    """Whether the labels allow a curve: graded, a random sample, 30 or more."""
+    return design == "random" and pairing.form == "scale" and len(pairing.rated) >= FIT_FROM
+
+
+def curve_of(pairing: Pairing) -> Curve:
+    """The curve of all labels, from judge score to expected human score."""
+    return isotonic([one.score for one in pairing.rated], [one.label for one in pairing.rated])
 
 
 def _questions(pairing: Pairing, labelled: Sequence[str], others: Sequence[str]) -> Pair | None:

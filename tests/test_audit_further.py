@@ -63,6 +63,60 @@ def test_only_cases_with_the_same_content_are_anchors(tmp_path, truth):
         judge.audit(after, labels, against=strangers, **FAST)
 
 
+def test_looks_before_this_one_take_part_and_the_page_tells_its_own_p(tmp_path, truth):
+    labels = write_labels(tmp_path / "l.csv", people(truth))
+    before = scored_run(tmp_path / "before", truth)
+    after = scored_run(tmp_path / "after", [min(5.0, s + (n % 12 == 0)) for n, s in enumerate(truth)])
+    once, later = (
+        judge.audit(after, labels, against=before, looks=6, earlier=p, **FAST).rubrics["plain"] for p in ((), (1e-9,))
+    )
+    one, two = (found["drift"]["checks"][0]["p_adjusted"] for found in (once, later))
+    assert two < 1
+    assert two == pytest.approx(5 / 6 * one)
+    assert f"one of 6 planned looks; its own p, for --earlier at the next look: {once['drift']['p']:.3g}" in "\n".join(
+        note for section in sections(once) for note in section.notes
+    )
+    with pytest.raises(UsageError, match="an extra look needs a new plan"):
+        judge.audit(after, labels, against=before, earlier=(0.2,), **FAST)
+
+
+def transported(tmp_path, truth, systems):
+    """A run with labels, and another one on other cases by two systems, with their own labels."""
+    kind = [min(5.0, score + 1) for score in truth]
+    run = scored_run(tmp_path / "run", kind)
+    labels, rubric = write_labels(tmp_path / "l.csv", people(truth)), ordinal()
+    cases, lines, marks = [], [], []
+    for n in range(120):
+        said = truth[n]
+        cases.append(case(n, question=f"Other question {n}?", system=systems[n % 2]))
+        lines.append(line(f"c{n}", rubric, min(5.0, said + 1) if n % 2 else said))
+        marks.append((f"c{n}", "bob", f"{said:g}"))
+    return run, labels, write_run(tmp_path / "target", cases, lines, [rubric]), write_labels(tmp_path / "t.csv", marks)
+
+
+def test_calibrated_scores_are_tested_on_another_run_and_each_of_its_systems(tmp_path, truth):
+    run, labels, target, held = transported(tmp_path, truth, ("harsh", "alike"))
+    options = {"label_design": "random", "transport": target, "transport_labels": held, **FAST}
+    found = judge.audit(run, labels, **options).rubrics["plain"]
+    verdicts = {one["system"]: one["verdict"] for one in found["transport"]["systems"]}
+    assert verdicts == {"harsh": "fail", "alike": "pass"}
+    assert (found["transport"]["left_out"], found["transport"]["changed"]) == (0, [])
+    page = markdown("Audit", sections(found))
+    assert "Do the calibrated scores hold in target?" in page
+    assert "they do not: label there" in page
+    with pytest.raises(UsageError, match="they need --label-design random"):
+        judge.audit(run, labels, **options | {"label_design": "unknown"})
+    with pytest.raises(UsageError, match="the cases carry no labels"):
+        judge.audit(run, labels, **options | {"transport_labels": None})
+
+
+def test_a_curve_is_not_tested_on_the_cases_that_it_was_fitted_to(tmp_path, truth):
+    run, labels = scored_run(tmp_path / "run", truth), write_labels(tmp_path / "l.csv", people(truth))
+    again = scored_run(tmp_path / "again", truth)
+    with pytest.raises(UsageError, match="those that the curve was fitted to"):
+        judge.audit(run, labels, label_design="random", transport=again, transport_labels=labels, **FAST)
+
+
 def test_a_panel_reports_each_judge_the_majority_and_how_alike_they_err(tmp_path, truth):
     rng = np.random.default_rng(3)
     labels = write_labels(tmp_path / "l.csv", people(truth))

@@ -52,11 +52,26 @@ def audit(
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option(help="Harmless shift of the mean, in marks (default 5% of the scale).", rich_help_panel=FURTHER),
+        typer.Option(
+            help="Harmless shift of the mean, in marks (default 5% of the scale), also of --transport.",
+            rich_help_panel=FURTHER,
+        ),
     ] = None,
     looks: Annotated[
         int, typer.Option(help="Comparisons planned in all; each spends its share.", rich_help_panel=FURTHER)
     ] = 1,
+    earlier: Annotated[
+        list[str] | None,
+        typer.Option(help="p of the comparisons before this one, comma-separated.", rich_help_panel=FURTHER),
+    ] = None,
+    transport: Annotated[
+        Path | None,
+        typer.Option(help="A run on other cases: do the calibrated scores hold there?", rich_help_panel=FURTHER),
+    ] = None,
+    transport_labels: Annotated[
+        str | None,
+        typer.Option(help="Its labels. Default: those that its cases carry.", rich_help_panel=FURTHER),
+    ] = None,
     panel: Annotated[
         list[Path] | None,
         typer.Option(help="Another judge's run on the same cases; joined into a panel.", rich_help_panel=FURTHER),
@@ -121,6 +136,8 @@ def audit(
         return
     if dry_run:
         raise UsageError("--dry-run: an audit sends nothing; it is for --probe")
+    if transport_labels is not None and transport is None:
+        raise UsageError("--transport-labels belongs to --transport RUN: name the run that was labelled")
     if fit_bands and rubrics_dir is None:
         raise UsageError("--fit-bands writes a rubric file: say where with --rubrics-dir FOLDER")
     found = audit_run(
@@ -137,6 +154,9 @@ def audit(
         against=against,
         margin=margin,
         looks=looks,
+        earlier=common.p_values(earlier, "--earlier"),
+        transport=transport,
+        transport_labels=transport_labels,
         panel=panel or (),
         dawid_skene=dawid_skene,
         fit_bands=rubrics_dir if fit_bands else None,

@@ -103,6 +103,14 @@ def listed(values: Sequence[str] | None) -> list[str]:
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
 
 
+def p_values(values: Sequence[str] | None, option: str) -> list[float]:
+    """Comma-separated and repeated p values."""
+    try:
+        return [float(part) for part in listed(values)]
+    except ValueError:
+        raise UsageError(f"{option} {','.join(values or ())!r}: give p values, such as .2,.04") from None
+
+
 def mapping(values: Sequence[str] | None) -> dict[str, str] | None:
     """["answer=my_column"] as {"answer": "my_column"}."""
     found = {}

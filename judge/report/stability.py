@@ -1,4 +1,4 @@
-"""Pages of an audit beyond agreement: drift, panel, calibrated scores, probabilities, fitted bands."""
+"""Pages of an audit beyond agreement: drift, transport, panel, calibrated scores, probabilities, fitted bands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ VERDICTS = {
     "changed": "the judge has changed: label again before its numbers are compared with older ones",
     "inconclusive": "cannot be told: label more anchor cases, or allow a wider --margin",
 }
+TRANSPORT = {"pass": "they hold", "fail": "they do not: label there", "inconclusive": "cannot be told: label more"}
 CHECKS = {"mean_shift": "mean score", "accuracy": "same label as people", "kappa": "kappa with people"}
 
 
 def sections(audit: Mapping[str, Any]) -> list[Section]:
     """Those sections that the audit has anything for."""
     makers = {
-        "drift": _drift, "panel": _panel, "recalibrated": _recalibrated, "confidence": _confidence, "bands": _bands
+        "drift": _drift, "transport": _transport, "panel": _panel, "recalibrated": _recalibrated,
+        "confidence": _confidence, "bands": _bands,
     }  # fmt: skip
     return [make(audit[name], audit) for name, make in makers.items() if audit.get(name)]
 
@@ -38,10 +40,35 @@ def _drift(found: Mapping[str, Any], audit: Mapping[str, Any]) -> Section:
         f"shift of the normalised score: {estimated(found['p_shift'], 3)}",
     ]
     if found["looks"] > 1:
-        notes.append(f"intervals and p spend one of {found['looks']} planned looks")
+        p = "–" if found["p"] is None else f"{found['p']:.3g}"
+        notes.append(f"one of {found['looks']} planned looks; its own p, for --earlier at the next look: {p}")
     notes += [f"note: {in_words(warning)}" for warning in found["warnings"]]
     columns = ["new minus old", "value [interval]", "harmless up to", "p (Holm)", "verdict"]
     return Section(f"Against {found['against']}: {found['verdict']}", columns, rows, notes)
+
+
+def _transport(found: Mapping[str, Any], audit: Mapping[str, Any]) -> Section:
+    rows = [
+        [
+            one["system"],
+            str(one["residual"]["n"]),
+            estimated(one["residual"]),
+            f"{one['delta']:g}",
+            TRANSPORT[one["verdict"]],
+        ]
+        for one in found["systems"]
+    ]
+    notes = ["people minus calibrated score, on labelled cases that the curve has not seen; a random sample of them"]
+    if len(rows) > 1:
+        notes.append(f"intervals allow for {len(rows)} systems (Bonferroni)")
+    if found["left_out"]:
+        notes.append(f"left out: {found['left_out']} cases that the curve was fitted to")
+    if found["changed"]:
+        notes.append(f"between the runs changed: {', '.join(found['changed'])}")
+    warnings = dict.fromkeys(warning for one in found["systems"] for warning in one["residual"]["warnings"])
+    notes += [f"note: {in_words(warning)}" for warning in warnings]
+    columns = ["system", "cases", "error of the mean", "harmless up to", "verdict"]
+    return Section(f"Do the calibrated scores hold in {found['target']}?", columns, rows, notes)
 
 
 def _panel(found: Mapping[str, Any], audit: Mapping[str, Any]) -> Section:

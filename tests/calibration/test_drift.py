@@ -99,6 +99,34 @@ def test_planned_looks_widen_the_intervals_and_share_the_error():
         planned_looks([0.1, 0.2], 1)
 
 
+def test_earlier_looks_take_part_in_holm_and_the_p_of_this_look_is_told():
+    vector = VECTORS["drift_5x5_v1_v2"]
+    old, new = versions(vector["inputs"]["table_rows_old_cols_new"])
+    alone = drift(old, new, old, scale=STARS, looks=4, replicates=999)
+    third = drift(old, new, old, scale=STARS, looks=4, earlier=[1e-12, 0.5], replicates=999)
+    assert third.p == alone.p == pytest.approx(min(check.p_adjusted for check in alone.checks) / 4)
+    # one look has a smaller p: rank two of four, factor 3
+    shift, shift_alone = third.checks[0], alone.checks[0]
+    assert shift.p_adjusted == pytest.approx(3 / 4 * shift_alone.p_adjusted)
+    with pytest.raises(CalibrationError, match="3 looks were made and 2 planned"):
+        drift(old, new, old, scale=STARS, looks=2, earlier=[0.1, 0.2])
+
+
+@pytest.mark.slow
+def test_twelve_planned_looks_at_an_unchanged_judge_keep_one_error_in_twenty_and_unplanned_ones_do_not():
+    rng, planned, peeking = np.random.default_rng(8), 0, 0
+    human = {str(i): int(v) for i, v in enumerate(rng.integers(1, 6, size=100))}
+    noisy = lambda: {item: int(np.clip(label + rng.integers(-1, 2), 1, 5)) for item, label in human.items()}  # noqa: E731
+    for _ in range(60):
+        seen: list[float] = []
+        looks = [drift(noisy(), noisy(), human, scale=STARS, looks=12, replicates=199) for _ in range(12)]
+        seen = [look.p for look in looks]
+        planned += min(planned_looks(seen, 12)) < 0.05
+        peeking += min(seen) < 0.05
+    assert planned <= 0.12 * 60
+    assert peeking > 0.25 * 60
+
+
 def test_the_anytime_bound_matches_the_vector():
     vector = VECTORS["hoeffding_cs"]
     widths = [anytime_half_width(t, alpha=vector["params"]["alpha"]) for t in vector["inputs"]["t"]]

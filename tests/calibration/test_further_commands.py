@@ -132,3 +132,74 @@ def test_correct_takes_clusters_of_the_judged_items(tmp_path, capsys):
     assert "item q0 is in cluster 'c0'" in capsys.readouterr().err
     assert main(["correct", "--judged", plain, "--labels", moved, "--label-design", "random"]) == 2
     assert "give it for every judged item" in capsys.readouterr().err
+
+
+def test_drift_takes_the_p_of_earlier_looks(tmp_path, capsys):
+    table = VECTORS["drift_5x5_v1_v2"]["inputs"]["table_rows_old_cols_new"]
+    pairs = [(i + 1, j + 1) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
+    old, new = (
+        write(tmp_path, f"{side}.csv", ["item,score", *(f"{k},{pair[side]}" for k, pair in enumerate(pairs))])
+        for side in (0, 1)
+    )
+    options = ["drift", old, new, "--anchor", old, "--scale", "1,2,3,4,5", "--looks", "12"]
+    first, second = document(capsys, *options), document(capsys, *options, "--earlier", "1e-12")
+    assert second["p"] == first["p"]
+    assert second["checks"][0]["p_adjusted"] == pytest.approx(11 / 12 * first["checks"][0]["p_adjusted"])
+    assert main([*options, "--earlier", "soon"]) == 2
+    assert "--earlier 'soon': give p values" in capsys.readouterr().err
+
+
+def test_correct_can_reweight_the_labels_to_the_levels_of_the_judge(tmp_path, capsys):
+    vector = VECTORS["poststrat_binary_30_120"]
+    inputs, expected = vector["inputs"], vector["expected"]
+    # twice the data: 60 labels, above the 50 that are asked for; the estimate stays
+    f, y, rest = (inputs[name] * 2 for name in ("f_labeled", "y_labeled", "f_unlabeled"))
+    judged = write(tmp_path, "j.csv", ["item,score", *(f"l{i},{v}" for i, v in enumerate(f)),
+                                       *(f"u{i},{v}" for i, v in enumerate(rest))])  # fmt: skip
+    labels = write(tmp_path, "l.csv", ["item,label", *(f"l{i},{v}" for i, v in enumerate(y))])
+    options = ["correct", "--judged", judged, "--labels", labels, "--method", "post-stratified", "--label-design"]
+    found = document(capsys, *options, "random")
+    assert (found["method"], found["lambda"]) == ("post_stratified", None)
+    assert found["corrected"]["value"] == near(expected["estimate"], vector)
+    assert main([*options, "external"]) == 2
+    assert "'external' has its own method" in capsys.readouterr().err
+    few = write(tmp_path, "few.csv", ["item,label", *(f"l{i},{v}" for i, v in enumerate(y[:49]))])
+    assert main(["correct", "--judged", judged, "--labels", few, "--label-design", "random", "--method",
+                 "post-stratified"]) == 2  # fmt: skip
+    assert "needs 50 or more" in capsys.readouterr().err
+
+
+def test_recalibrate_gives_expected_scores_and_tests_them_on_each_system_of_a_target(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    truth = rng.integers(1, 6, size=300)
+    kind = np.minimum(truth + 1, 5)
+    judged = write(tmp_path, "j.csv", ["item,score", *(f"q{i},{s}" for i, s in enumerate(kind))])
+    labels = write(tmp_path, "l.csv", ["item,label", *(f"q{i},{y}" for i, y in enumerate(truth[:100]))])
+    others = rng.integers(1, 6, size=160)
+    rows = [f"p{i},{min(y + 1, 5)},{y},alike" if i < 80 else f"p{i},{y},{y},stricter" for i, y in enumerate(others)]
+    target = write(tmp_path, "t.csv", ["item,score,label,system", *rows])
+    options = ["recalibrate", "--judged", judged, "--labels", labels, "--scale", "1,2,3,4,5"]
+    found = document(capsys, *options, "--target", target)
+    assert found["corrected"]["ci_low"] < truth.mean() < found["corrected"]["ci_high"]
+    assert len(found["items"]) == 300
+    assert {one["expected_human_score"] for one in found["items"] if one["score"] == 3} == {2}
+    assert {one["system"]: one["verdict"] for one in found["transport"]} == {"alike": "pass", "stricter": "fail"}
+    assert found["transport"][0]["delta"] == pytest.approx(0.2)
+    assert "transport" not in document(capsys, *options)
+    again = write(tmp_path, "again.csv", ["item,score,label", "q1,3,2", "x,3,2"])
+    assert main([*options, "--target", again]) == 2
+    assert "used for fitting the curve: q1" in capsys.readouterr().err
+    assert main([*options[:5], "--target", target]) == 2
+    assert "--target needs --margin" in capsys.readouterr().err
+
+
+def test_agreement_gives_intraclass_correlations_when_asked(tmp_path, capsys):
+    vector = VECTORS["icc_ord24"]
+    pairs = zip(vector["inputs"]["judge"], vector["inputs"]["human"], strict=True)
+    path = write(tmp_path, "r.csv", ["item,judge,human", *(f"{i},{j:g},{h:g}" for i, (j, h) in enumerate(pairs))])
+    options = ["agreement", path, "--scale", "1,2,3,4,5"]
+    found = document(capsys, *options, "--intraclass")["intraclass"]
+    assert {form: one["value"] for form, one in found.items()} == near(
+        {form: vector["expected"][form] for form in found}, vector
+    )
+    assert "intraclass" not in document(capsys, *options)

@@ -8,7 +8,7 @@ from calibration_vectors import VECTORS, near
 from sklearn.isotonic import IsotonicRegression
 
 from calibration import CalibrationError
-from calibration.recalibration import isotonic, recalibrate, transport_audit
+from calibration.recalibration import isotonic, recalibrate, transport_audit, transport_audits
 
 
 @pytest.mark.parametrize("name", ["isotonic_ord24", "isotonic_pooling_13"])
@@ -96,6 +96,20 @@ def test_transport_passes_only_inside_the_margin_and_never_on_a_few_labels():
     assert ten.ci_high > one.ci_high
     with pytest.raises(CalibrationError, match="delta is 0"):
         transport_audit(curve, f, f, delta=0)
+
+
+def test_systems_are_audited_apart_and_share_the_error():
+    rng = np.random.default_rng(5)
+    curve = isotonic([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
+    f = rng.integers(1, 6, size=300) * 1.0
+    y = f + rng.normal(size=300) * 0.5 + np.repeat([0.0, 1.0, 0.0], 100)
+    names = np.repeat(["same", "kinder", "same"], 100)
+    found = transport_audits(curve, f, y, list(names), delta=0.2)
+    assert {name: audit.verdict for name, audit in found.items()} == {"same": "pass", "kinder": "fail"}
+    assert found["same"].residual == transport_audit(curve, f[names == "same"], y[names == "same"], delta=0.2,
+                                                     systems=2).residual  # fmt: skip
+    with pytest.raises(CalibrationError, match="1 names for 300"):
+        transport_audits(curve, f, y, ["same"], delta=0.2)
 
 
 def test_people_who_always_agree_with_the_curve_give_no_interval():

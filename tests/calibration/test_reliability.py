@@ -7,7 +7,8 @@ import pytest
 from calibration_vectors import VECTORS, near
 
 from calibration import CalibrationError
-from calibration.intraclass import FORMS, intraclass
+from calibration.intraclass import FORMS, intraclass, intraclass_of
+from calibration.ratings import declare_scale, ratings_of
 from calibration.reliability import reliability
 
 
@@ -47,6 +48,24 @@ def test_judge_and_human_columns_match_the_vector():
     found = intraclass(np.column_stack([vector["inputs"]["judge"], vector["inputs"]["human"]]))
     for form in FORMS:
         assert found[form].value == near(vector["expected"][form], vector)
+
+
+def test_named_raters_are_compared_on_the_items_that_all_of_them_rated():
+    vector = VECTORS["icc_ord24"]
+    columns = {"judge": vector["inputs"]["judge"], "human": vector["inputs"]["human"]}
+    rows = [(str(i), name, label) for name, labels in columns.items() for i, label in enumerate(labels)]
+    items, raters, labels = zip(*rows, ("only", "judge", 3), strict=True)
+    scale, both = declare_scale("1,2,3,4,5"), ["judge", "human"]
+    found = intraclass_of(ratings_of(items, raters, labels, scale=scale), both)["ICC2"]
+    assert found.value == near(vector["expected"]["ICC2"], vector)
+    assert (found.n, found.n_dropped) == (24, 1)
+    shared = ratings_of(items, raters, labels, scale=scale, clusters=[item[0] for item in items])
+    grouped = intraclass_of(shared, both)["ICC2"]
+    assert (grouped.value, grouped.ci_low, grouped.reason) == (found.value, None, "no_interval_for_clusters")
+    apart = ratings_of(["a", "b"], both, ["1", "2"], scale=scale)
+    assert intraclass_of(apart, both)["ICC1"].reason == "no_data"
+    with pytest.raises(CalibrationError, match="declare their order"):
+        intraclass_of(ratings_of(["a", "a"], both, ["good", "bad"]), both)
 
 
 def test_repeats_that_never_differ_are_called_deterministic_not_reliable():
