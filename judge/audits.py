@@ -60,6 +60,8 @@ def audit(
     run = Path(run)
     if label_design not in DESIGNS:
         raise UsageError(f"--label-design {label_design!r}: choose {', '.join(DESIGNS)}")
+    if seed < 0:
+        raise UsageError(f"--seed {seed}: must be 0 or more, a whole number")
     declared, asked = thresholds_of(thresholds), Further(**further)
     made = manifest(run)
     chosen = _chosen(run, [rubrics] if isinstance(rubrics, str) else list(rubrics))

@@ -22,6 +22,10 @@ UNNAMED = "human"
 JUDGE = "judge"
 
 
+class MissingColumn(FieldError):
+    """A column that every row needs: in a table said once, for all rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
     """One label by one person; `place` says where it stands ("labels.csv:12").
@@ -67,6 +71,8 @@ def read_labels(source: Any, rubrics: Sequence[str], rater: str | None = None) -
                 else:
                     foreign[label.rubric] = foreign.get(label.rubric, 0) + 1
         except FieldError as error:
+            if table.cells and isinstance(error, MissingColumn):
+                raise InputError(f"{table.name}: {error}") from None
             problems.append(f"{table.place(row.at)} {error}")
     if problems:
         raise InputError(f"{table.name}: {len(problems)} rows cannot be used", problems)
@@ -149,7 +155,9 @@ def _usable(row: Row | Problem) -> Mapping[str, Any]:
 def _of_row(data: Mapping[str, Any], rubrics: Sequence[str], rater: str | None, place: str) -> list[HumanLabel]:
     columns = ", ".join(map(str, data))
     if "case_id" not in data:
-        raise FieldError(f"case_id: no such column (the columns are {columns}); name the column of the ids `case_id`")
+        raise MissingColumn(
+            f"case_id: no such column (the columns are {columns}); name the column of the ids `case_id`"
+        )
     case = uninert(_text("case_id", data["case_id"]))
     if not case:
         raise FieldError("case_id: empty; every row names its case")
@@ -162,7 +170,7 @@ def _of_row(data: Mapping[str, Any], rubrics: Sequence[str], rater: str | None, 
         return [HumanLabel(case, rubric, person, label, place, _propensity(data))] if label else []
     named = [name for name in rubrics if name in data]
     if not named:
-        raise FieldError(
+        raise MissingColumn(
             f"label: no such column, and none named after a rubric (the columns are {columns}); give `case_id,rater,"
             f"rubric,label`, or `case_id` and one column per rubric: {', '.join(rubrics)}"
         )

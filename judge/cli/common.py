@@ -68,7 +68,7 @@ Map = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(help="Only the first N cases.", rich_help_panel=CASES)]
 Sample = Annotated[int | None, typer.Option(help="Only N cases drawn at random (see --seed).", rich_help_panel=CASES)]
-Seed = Annotated[int, typer.Option(help="Seed of every random draw; recorded.", rich_help_panel=RUNNING)]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw; recorded.", rich_help_panel=RUNNING)]
 Concurrency = Annotated[
     int | None, typer.Option(help="Most calls in flight; adapts itself below it.", rich_help_panel=RUNNING)
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -30,6 +31,7 @@ SUFFIXES = {
     ".parquet": "parquet",
 }
 _BOM = b"\xef\xbb\xbf"
+_SEPARATOR_LINE = re.compile(r"sep=[,;\t|]", re.IGNORECASE)
 
 
 def open_table(source: Any, container: str | None) -> Source:
@@ -140,14 +142,16 @@ def _unwrapped(name: str, data: Any) -> list[Any]:
 def _csv_source(name: str, stream: BinaryIO, delimiter: str | None) -> Source:
     csv.field_size_limit(2**31 - 1)
     lines = _decoded(name, stream)
-    header_line = next(lines, "")
-    warnings = []
+    header_line, before = next(lines, ""), 0
+    if _SEPARATOR_LINE.fullmatch(header_line.rstrip()):
+        delimiter, header_line, before = header_line[len("sep=")], next(lines, ""), 1
+    warnings: list[str] = []
     if delimiter is None:
         delimiter = next((d for d in ",;\t" if d in header_line), ",")
         if delimiter != ",":
             warnings.append(f"{name}: columns are separated by {delimiter!r}, as in the header line")
-    rows = _csv_rows(stream, csv.reader(_chained(header_line, lines), strict=True, delimiter=delimiter))
-    return Source(name, "line", rows, cells=True, warnings=warnings)
+    reader = csv.reader(_chained(header_line, lines), strict=True, delimiter=delimiter)
+    return Source(name, "line", _csv_rows(name, stream, reader, before, warnings), cells=True, warnings=warnings)
 
 
 def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
@@ -156,21 +160,34 @@ def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
     yield from rest
 
 
-def _csv_rows(stream: BinaryIO, reader: Any) -> Stream:
+def _csv_rows(name: str, stream: BinaryIO, reader: Any, before: int, warnings: list[str]) -> Stream:
+    """Records under their header; `before` lines stand above it. Rows without content are counted in `warnings`."""
+    header: list[str] | None = None
+    line, blank = before + 1, 0
     with stream:
-        header: list[str] = next(reader, [])
-        line = reader.line_num + 1
         while True:
             try:
                 cells = next(reader, None)
             except csv.Error as error:
-                yield Problem(line, f"row: not CSV ({error}); quote cells and double the quotes inside")
+                yield Problem(line, f"row: not CSV ({error}); {_mend(str(error))}")
                 return
             if cells is None:
-                return
-            if cells:
+                break
+            if header is None:
+                header = [cell.strip() for cell in cells]
+            elif any(cell.strip() for cell in cells):
                 yield _csv_record(line, header, cells)
-            line = reader.line_num + 1
+            else:
+                blank += bool(cells)
+            line = before + reader.line_num + 1
+    if blank:
+        warnings.append(f"{name}: {blank} rows without any content left out")
+
+
+def _mend(error: str) -> str:
+    if error.startswith("new-line character"):
+        return "a carriage return alone ends a line; save the file with the line ends of Windows or Unix"
+    return "quote cells and double the quotes inside"
 
 
 def _csv_record(line: int, header: list[str], cells: list[str]) -> Row | Problem:

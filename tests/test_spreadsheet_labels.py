@@ -1,0 +1,65 @@
+"""Label files as spreadsheets leave them: padding rows, a separator line, blanks in the header, old line ends."""
+
+from __future__ import annotations
+
+import pytest
+
+import judge
+from judge.errors import InputError, UsageError
+from judge.labels import read_labels
+from tests.audited_runs import scored_run, write_labels
+
+HEADER = "case_id,rater,rubric,label\n"
+ROWS = "".join(f"c{n},ann,plain,{n + 1}\n" for n in range(5))
+GIVEN = {f"c{n}": str(n + 1) for n in range(5)}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def _read(content: str | bytes):
+        path = tmp_path / "l.csv"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return read_labels(path, ["plain"])
+
+    return _read
+
+
+@pytest.mark.parametrize("content", [
+    "\ufeff" + HEADER + ROWS,
+    (HEADER + ROWS).replace("\n", "\r\n"),
+    (HEADER + ROWS).replace(",", ";"),
+    "sep=;\r\n" + (HEADER + ROWS).replace(",", ";"),
+    "\ufeffsep=,\n" + HEADER + ROWS,
+    HEADER.replace("\n", ",,\n") + ROWS.replace("\n", ",,\n"),
+    HEADER + ROWS + ",,,\n,,,\n",
+    HEADER.replace(",", " , ") + ROWS.replace(",", " , "),
+])  # fmt: skip
+def test_what_a_spreadsheet_adds_changes_no_label(read, content):
+    assert {one.case_id: one.label for one in read(content).given} == GIVEN
+
+
+def test_rows_without_any_content_are_left_out_and_counted(read):
+    assert read(HEADER + ROWS + ",,,\n" + " , ,,\n").notes == ("l.csv: 2 rows without any content left out",)
+
+
+def test_a_separator_line_keeps_the_line_numbers_of_the_file(read):
+    with pytest.raises(InputError, match=r"l\.csv:4 case_id: empty"):
+        read("sep=;\n" + HEADER.replace(",", ";") + "c0;ann;plain;1\n;ann;plain;2\n")
+
+
+def test_line_ends_of_old_macs_are_a_plain_error(read):
+    with pytest.raises(InputError, match="carriage return"):
+        read((HEADER + ROWS).replace("\n", "\r"))
+
+
+def test_a_missing_column_is_said_once_and_not_for_every_row(read):
+    with pytest.raises(InputError) as error:
+        read(HEADER.upper() + ROWS)
+    assert str(error.value).count("no such column") == 1
+
+
+def test_a_negative_seed_is_refused_in_words(tmp_path):
+    run = scored_run(tmp_path / "run", [1, 2, 3])
+    labels = write_labels(tmp_path / "l.csv", [("c0", "ann", 1)])
+    with pytest.raises(UsageError, match="seed -1: must be 0 or more"):
+        judge.audit(run, labels, seed=-1)
