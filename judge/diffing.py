@@ -14,7 +14,7 @@ from calibration.estimate import Estimate, mean
 from judge.errors import UsageError
 from judge.report.page import Section, estimated, figure
 from judge.report.scores import weak_point
-from judge.runs import FIXED, cases_of, manifest, rows
+from judge.runs import FIXED, cases_of, manifest, rows, rubrics_of
 from judge.summary import majority, totals
 from rubrics.model import Rubric
 
@@ -49,6 +49,7 @@ def diff_runs(
     for name, run in (("a", a), ("b", b)):
         if not (run / "judgments.jsonl").exists():
             raise UsageError(f"{name} = {run} has no judgments.jsonl: runs diff compares runs of `judge score`")
+    known = rubrics_of(b) | rubrics_of(a)
     chosen = _common_rubrics(made, rubrics)
     differences = _judges(made["a"]["judge"], made["b"]["judge"]) + _hashes(made, chosen)
     if differences and not allow_different:
@@ -57,7 +58,6 @@ def diff_runs(
             "mix the systems with the judges. Score both alike, or give --allow-different to compare all the same"
         )
     questions = _questions(a, b)
-    known = {name: Rubric.model_validate(made["a"]["rubrics"][name]) for name in chosen}
     found = {name: _rubric(a, b, known[name], questions, seed) for name in chosen}
     adjust(found)
     return {
@@ -126,7 +126,7 @@ def _scored(run: Path, rubric: str, cases: Mapping[str, str]) -> Scored:
             lines[row["case_id"]].append(row)
     return Scored(
         scores={case: fmean(row["score"] for row in group) for case, group in lines.items()},
-        passed={case: majority(group) for case, group in lines.items()},
+        passed={case: majority(row["passed"] for row in group) for case, group in lines.items()},
         weak={case: weak_point(group[0]) for case, group in lines.items()},
         quick=any(row["mode"] == "quick" for group in lines.values() for row in group),
     )

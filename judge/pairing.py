@@ -13,7 +13,7 @@ import numpy as np
 
 from calibration.ratings import Ratings, Scale, declare_scale
 from judge.cases import Case
-from judge.errors import UsageError
+from judge.errors import InputError, UsageError
 from judge.labels import JUDGE, Form, HumanLabel, scale_of, values_of
 from judge.sheet import stratum_of
 from judge.summary import majority
@@ -44,7 +44,7 @@ class Rated:
 
     @property
     def passed(self) -> bool:
-        return majority(self.lines)
+        return majority(line["passed"] for line in self.lines)
 
     @property
     def label(self) -> float:
@@ -137,6 +137,7 @@ def pair(
         if row["rubric"] == rubric.id and row["case_id"] in questions:
             lines.setdefault(row["case_id"], []).append(row)
     scored = {name: [row for row in group if row["status"] == "scored"] for name, group in lines.items()}
+    _refuse_off_scale(scored, rubric)
     rated = tuple(
         Rated(case=found[name], lines=tuple(scored[name]), people=given)
         for name, given in people.items()
@@ -150,7 +151,12 @@ def pair(
         quick=any(row["mode"] == "quick" for group in lines.values() for row in group),
         rated=rated,
         judged={
-            name: Judged(fmean(row["score"] for row in group), majority(group), stratum_of(group[0]), questions[name])
+            name: Judged(
+                fmean(row["score"] for row in group),
+                majority(row["passed"] for row in group),
+                stratum_of(group[0]),
+                questions[name],
+            )
             for name, group in scored.items()
             if group
         },
@@ -190,6 +196,17 @@ def _code(pairing: Pairing, value: int | None, scale: Scale) -> int:
     if value is None:
         return -1
     return int(pairing.person_passes(value)) if scale is PASS_FAIL else pairing.rubric.scale.levels.index(value)
+
+
+def _refuse_off_scale(scored: Mapping[str, Sequence[Mapping[str, Any]]], rubric: Rubric) -> None:
+    low, high = rubric.scale.min, rubric.scale.max
+    for name, group in scored.items():
+        for row in group:
+            if not low <= row["score"] <= high:
+                raise InputError(
+                    f"the run's judgment of {name} by {rubric.id} is {row['score']:g}, off the scale {low}..{high}: "
+                    "the line was changed; take it out and run the command that made the run again"
+                )
 
 
 def _why(lines: Sequence[Mapping[str, Any]] | None) -> str:

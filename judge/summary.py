@@ -6,6 +6,7 @@ import hashlib
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -19,6 +20,28 @@ TOTALS = ("judgments", "http_calls", "retries", "reasks", "cache_hits", "input_t
           "unknown_price_calls", "wall_s")  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a summary needs of a judgment line; all lines of a run are held at once, so it is small.
+
+    `score` and `normalized` are numbers where `status` is scored, else None.
+    """
+
+    case_id: str
+    status: str
+    score: Any
+    normalized: Any
+    passed: bool | None
+    holistic_score: float | None
+    errors: tuple[str, ...]
+    flags: tuple[str, ...]
+    reason: str | None
+    error_kind: str | None
+    mode: str
+    prompt_hash: str | None
+    overlap: float | None
+
+
 def summarize(run: Path) -> dict[str, Any]:
     """The summary of a run directory (CONTRACTS 3), computed from its lines alone.
 
@@ -26,11 +49,11 @@ def summarize(run: Path) -> dict[str, Any]:
     verdict, ties fail). Intervals are clustered by question where several cases share one.
     """
     questions = {case: _short(question) for case, question in questions_of(run).items()}
-    kept: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    kept: dict[str, list[Line]] = defaultdict(list)
     gone: set[str] = set()
     for row in rows(run):
         if row["case_id"] in questions:
-            kept[row["rubric"]].append(_slim(row))
+            kept[row["rubric"]].append(_line(row))
         else:
             gone.add(row["case_id"])
     known = rubrics_of(run)
@@ -46,45 +69,45 @@ def summarize(run: Path) -> dict[str, Any]:
 
 
 def rubric_summary(
-    lines: list[dict[str, Any]], rubric: Rubric, questions: Mapping[str, str], level: float = 0.95
+    lines: list[Line], rubric: Rubric, questions: Mapping[str, str], level: float = 0.95
 ) -> dict[str, Any]:
     """Counts and Estimates of one rubric's lines (one line per case and repeat)."""
-    by_case: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_case: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        by_case[line["case_id"]].append(line)
-    every = {case: [line for line in group if line["status"] == "scored"] for case, group in by_case.items()}
+        by_case[line.case_id].append(line)
+    every = {case: [line for line in group if line.status == "scored"] for case, group in by_case.items()}
     scored = {case: group for case, group in every.items() if group}
     clusters = [questions[case] for case in every]
-    means = [fmean(line["score"] for line in group) if group else None for group in every.values()]
-    passes = [majority(group) if group else None for group in every.values()]
-    quick = any(line["mode"] == "quick" for line in lines)
+    means = [fmean(line.score for line in group) if group else None for group in every.values()]
+    passes = [majority(line.passed for line in group) if group else None for group in every.values()]
+    quick = any(line.mode == "quick" for line in lines)
     summary: dict[str, Any] = {
         "n_cases": len(by_case),
         "n_scored": len(scored),
-        "by_status": dict(Counter(line["status"] for line in lines)),
-        "reasons": dict(Counter(line["error_kind"] or line["reason"] for line in lines if line["status"] != "scored")),
+        "by_status": dict(Counter(line.status for line in lines)),
+        "reasons": dict(Counter(line.error_kind or line.reason for line in lines if line.status != "scored")),
         "mean": _mean(means, clusters, level, (rubric.scale.min, rubric.scale.max)).to_dict(),
         "pass_rate": _share(passes, clusters, level).to_dict(),
         "histogram": _histogram([line for group in scored.values() for line in group], rubric, quick),
-        "errors": dict(Counter(error for line in lines for error in line["errors"]).most_common()),
-        "flags": dict(Counter(flag for line in lines for flag in line["flags"]).most_common()),
+        "errors": dict(Counter(error for line in lines for error in line.errors).most_common()),
+        "flags": dict(Counter(flag for line in lines for flag in line.flags).most_common()),
         "scale": [rubric.scale.min, rubric.scale.max],
         "pass_at": rubric.scale.pass_at,
         "mode": "quick" if quick else "full",
         "rubric_hash": rubric.rubric_hash,
-        "prompt_hashes": sorted({line["prompt_hash"] for line in lines} - {None}),
+        "prompt_hashes": sorted({line.prompt_hash for line in lines} - {None}),
     }
     for twin in ("holistic_score", "overlap"):
-        values = [line[twin] for group in scored.values() for line in group if line[twin] is not None]
+        values = [found for group in scored.values() for line in group if (found := getattr(line, twin)) is not None]
         summary[twin] = mean(values, level=level).to_dict() if values else None
     repeats = max((len(group) for group in scored.values()), default=1)
     summary["repeats"] = _repeats(scored) if repeats > 1 else None
     return summary
 
 
-def majority(lines: Iterable[Mapping[str, Any]]) -> bool:
+def majority(passed: Iterable[bool | None]) -> bool:
     """Whether most repeats of a case passed; a tie fails."""
-    verdicts = [bool(line["passed"]) for line in lines]
+    verdicts = [bool(one) for one in passed]
     return 2 * sum(verdicts) > len(verdicts)
 
 
@@ -111,12 +134,13 @@ def totals(run: Path, lines: str = "judgments.jsonl") -> dict[str, Any]:
     return counts
 
 
-def _slim(row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("case_id", "status", "score", "normalized", "passed", "holistic_score", "errors", "flags", "reason",
-            "error_kind", "mode")  # fmt: skip
-    prompt_hash = row["prompt_hash"] and sys.intern(row["prompt_hash"])
-    slim = {name: row[name] for name in kept}
-    return {**slim, "prompt_hash": prompt_hash, "overlap": row["details"].get("overlap")}
+def _line(row: Mapping[str, Any]) -> Line:
+    errors, flags = (tuple(map(sys.intern, row[name])) for name in ("errors", "flags"))
+    return Line(
+        row["case_id"], sys.intern(row["status"]), row["score"], row["normalized"], row["passed"],
+        row["holistic_score"], errors, flags, row["reason"], row["error_kind"], sys.intern(row["mode"]),
+        row["prompt_hash"] and sys.intern(row["prompt_hash"]), row["details"].get("overlap"),
+    )  # fmt: skip
 
 
 def _short(question: str) -> str:
@@ -138,27 +162,27 @@ def _share(values: Sequence[bool | None], clusters: Sequence[str], level: float)
     return proportion(sum(known), len(known), level=level, n_dropped=len(values) - len(known))
 
 
-def _histogram(lines: list[dict[str, Any]], rubric: Rubric, quick: bool) -> dict[str, int]:
+def _histogram(lines: list[Line], rubric: Rubric, quick: bool) -> dict[str, int]:
     if quick:
-        bins = Counter(min(int(line["normalized"] * 10), 9) for line in lines)
+        bins = Counter(min(int(line.normalized * 10), 9) for line in lines)
         return {f"{n / 10:.1f}-{(n + 1) / 10:.1f}": bins[n] for n in range(10)}
-    levels = Counter(str(round(line["score"])) for line in lines)
+    levels = Counter(str(round(line.score)) for line in lines)
     return {str(n): levels[str(n)] for n in rubric.scale.levels}
 
 
-def _repeats(scored: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def _repeats(scored: Mapping[str, list[Line]]) -> dict[str, Any]:
     """Repeats of the cases that have several: `flip_rate` across the pass mark, reliability of one run and of all."""
     lines = [(case, line) for case, group in scored.items() for line in group]
     found = reliability(
         [case for case, _ in lines],
-        [line["score"] for _, line in lines],
-        passed=[bool(line["passed"]) for _, line in lines],
+        [line.score for _, line in lines],
+        passed=[bool(line.passed) for _, line in lines],
     )
     groups = [group for group in scored.values() if len(group) > 1]
     return {
         "k": max(len(group) for group in groups),
         "n_cases": found.n,
-        "mean_sd": fmean(pstdev(line["score"] for line in group) for group in groups),
+        "mean_sd": fmean(pstdev(line.score for line in group) for group in groups),
         "flip_rate": found.pass_flip_rate.to_dict(),
         "changed_rate": found.flip_rate.to_dict(),
         "icc": found.icc.to_dict(),
@@ -168,13 +192,13 @@ def _repeats(scored: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     }
 
 
-def _error_rate(kept: Mapping[str, list[dict[str, Any]]]) -> float | None:
+def _error_rate(kept: Mapping[str, list[Line]]) -> float | None:
     lines = [line for group in kept.values() for line in group]
-    return sum(line["status"] == "error" for line in lines) / len(lines) if lines else None
+    return sum(line.status == "error" for line in lines) / len(lines) if lines else None
 
 
 def _combined(
-    kept: Mapping[str, list[dict[str, Any]]], known: Mapping[str, Rubric], questions: Mapping[str, str]
+    kept: Mapping[str, list[Line]], known: Mapping[str, Rubric], questions: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Weighted mean of normalised scores over the rubrics that scored each case, with the share of weight covered."""
     weights = {name: known[name].weight for name in kept if known[name].weight > 0}
@@ -183,8 +207,8 @@ def _combined(
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for name in weights:
         for line in kept[name]:
-            if line["status"] == "scored":
-                scores[line["case_id"]][name].append(line["normalized"])
+            if line.status == "scored":
+                scores[line.case_id][name].append(line.normalized)
     values = {
         case: sum(weights[name] * fmean(given) for name, given in found.items()) / sum(weights[name] for name in found)
         for case, found in scores.items()

@@ -115,7 +115,7 @@ def _passes(lines: Mapping[str, Sequence[Row]], rubrics: Mapping[str, Rubric]) -
         rubric = rubric_for(root, rubrics)
         scored = [line for line in lines.get(rubric.id if rubric else "", ()) if line["status"] == "scored"]
         if scored:
-            passed[name] = majority(scored)
+            passed[name] = majority(row["passed"] for row in scored)
     return passed
 
 
