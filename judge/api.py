@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import re
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from judge.background import Stop, run, submit
 from judge.cases import Normalised, normalise
 from judge.config import JudgeSpec, find_judge, public_address
 from judge.errors import UsageError
+from judge.families import family
 from judge.llm.cache import ReplyCache
 from judge.llm.client import Client
 from judge.pointwise import Mode
@@ -219,7 +219,7 @@ def self_preference(judge: str, generated_by: str | None) -> list[str]:
     """A warning when the judge rates answers of its own model or family (judges favour their own: arXiv 2404.13076)."""
     if generated_by is None:
         return []
-    if _family(judge) == _family(generated_by):
+    if family(judge) == family(generated_by):
         return [
             f"self-preference: the answers were written by {generated_by} and are judged by {judge}, the same family; "
             "judges rate their own family's answers higher. Use another family, or audit against people first"
@@ -289,13 +289,6 @@ def _choice(spec: JudgeSpec) -> list[str]:
     if spec.source == "fallback":
         return ["no --model and no default in judge.toml: judging with the small embedded model (local); calibrate it"]
     return []
-
-
-def _family(model: str) -> str:
-    name = model.rsplit("/", 1)[-1].lower()
-    if name.partition(":")[0] == "local":
-        return "qwen"
-    return (re.match(r"[a-z]+", name) or [name])[0]
 
 
 def _plain(options: Options) -> dict[str, Any]:
