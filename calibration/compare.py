@@ -102,6 +102,13 @@ def wilcoxon(
     return float(signed_rank(values, zero_method=zeros).pvalue)
 
 
+def normal_p(difference: Estimate) -> float | None:
+    """Two-sided p that an estimate with a standard error is 0, normal; None where either is missing."""
+    if difference.value is None or not difference.se:
+        return None
+    return math.erfc(abs(difference.value) / difference.se / math.sqrt(2))
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p values in the order given: for gates, controls any false alarm. Holm 1979."""
     p = _checked(p_values)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibration.compare import McNemar, holm, mcnemar, sign_flip, wilcoxon
+from calibration.compare import McNemar, holm, mcnemar, normal_p, sign_flip, wilcoxon
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, FloatArray, mean, proportion
 from calibration.ratings import Ratings, Scale, ratings_of
@@ -127,7 +127,7 @@ def drift(
     p_values = {
         "mean_shift": sign_flip(shift, clusters=groups, seed=seed, replicates=replicates),
         "accuracy": changes.p_mid if groups is None else sign_flip(right, clusters=groups, seed=seed),
-        "kappa": _normal_p(gain),
+        "kappa": normal_p(gain),
     }
     margins = {"mean_shift": score_margin, "accuracy": MARGIN_SHARE, "kappa": kappa_margin}
     own = _over_checks(p_values)
@@ -174,13 +174,6 @@ def _kappa_of(data: PairTables, place: int, weights: Weights, options: dict[str,
         return cohen_kappa(tables[:, place], weights)
 
     return summary_estimate(of_version, data, reason="single_class", **options)
-
-
-def _normal_p(difference: Estimate) -> float | None:
-    """Two-sided p of an estimate with a standard error, normal."""
-    if difference.value is None or not difference.se:
-        return None
-    return math.erfc(abs(difference.value) / difference.se / math.sqrt(2))
 
 
 def _over_checks(p_values: Mapping[str, float | None]) -> dict[str, float]:

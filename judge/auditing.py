@@ -10,7 +10,7 @@ from calibration.correction import REFUSED, VALID_WHEN, Correction, correct
 from calibration.errors import CalibrationError
 from calibration.guards import refuse_leakage
 from calibration.ranking import clustered_auc, rank_correlation
-from judge.biases import by_length, by_score_level, by_slice
+from judge.biases import by_length, by_score_level, by_slice, leniency
 from judge.pairing import Pairing, Rated, ratings
 from judge.reviewing import review_list
 from judge.rivals import Rival, compared, rivals_of
@@ -78,6 +78,7 @@ def audit_rubric(
         "auc": auc.to_dict(),
         "rank_correlation": rank.to_dict(),
         "by_score_level": by_score_level(pairing),
+        "leniency": leniency(pairing),
         "by_length": by_length(pairing, **options),
         "by_slice": by_slice(pairing, seed=seed, replicates=min(replicates, SLICE_REPLICATES)),
         "scores_compared": compared(pairing, rivals, **options),

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from judge import calibrations
-from judge.auditing import DESIGNS, audit_rubric
+from judge.auditing import DESIGNS, SLICE_REPLICATES, audit_rubric
 from judge.errors import UsageError
+from judge.favouring import by_generator
 from judge.further import Further, answers
+from judge.halo import halo
 from judge.labels import Labels, choose_raters, labels_of_cases, read_labels
 from judge.pairing import Pairing, pair
 from judge.recalibrating import write_recalibrated
@@ -70,6 +72,9 @@ def audit(
     notes = list(given.notes)
     judge = calibrations.identity(made["judge"])
     found: dict[str, dict[str, Any]] = {}
+    pairings: dict[str, Pairing] = {}
+    options: dict[str, Any] = {"seed": seed, "replicates": replicates}
+    few: dict[str, Any] = {"seed": seed, "replicates": min(replicates, SLICE_REPLICATES)}
     for name, rubric in chosen.items():
         own = [label for label in given.given if label.rubric == name]
         if not own:
@@ -83,11 +88,14 @@ def audit(
             notes.append(f"{error}; not audited")
             continue
         others = _others(pairing, [Path(path) for path in also], notes)
-        options: dict[str, Any] = {"seed": seed, "replicates": replicates}
         page = audit_rubric(pairing, design=label_design, thresholds=declared, others=others, **options)
+        page["by_generator"] = by_generator(pairing, made["judge"]["model"], **few)
         found[name] = _named(page, run, made, judge) | answers(pairing, run, label_design, asked, **options)
+        pairings[name] = pairing
     if not found:
         raise UsageError("nothing could be audited:\n  " + "\n  ".join(notes))
+    for name, together in halo(pairings, **few).items():
+        found[name]["halo"] = together
     target = Path(out) if out is not None else run / "audit"
     _write(target, found)
     if save:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from calibration.accuracy import cell_share
-from calibration.estimate import Estimate, mean, proportion
+from calibration.estimate import Estimate, clustered_proportion, mean, proportion
 from calibration.kappa import kappa
 from calibration.ranking import rank_correlation
 from calibration.ratings import Ratings
@@ -38,6 +39,28 @@ def lean(pairing: Pairing, rated: Sequence[Rated]) -> Estimate:
 def apart(pairing: Pairing, rated: Rated) -> float:
     """Judge minus people for one case."""
     return float(rated.passed) - pairing.pass_share(rated) if pairing.on_passes else rated.score - rated.label
+
+
+def leniency(pairing: Pairing) -> dict[str, Any]:
+    """How often the judge gives the top mark (on pass and fail: a pass), and how often people do."""
+    top = pairing.rubric.scale.max
+    if pairing.on_passes:
+        judged = [float(one.passed) for one in pairing.rated]
+        people = [pairing.pass_share(one) for one in pairing.rated]
+    else:
+        judged = [float(one.score == top) for one in pairing.rated]
+        people = [fmean(value == top for value in one.people.values()) for one in pairing.rated]
+    shares = {"judge": _share_of(pairing, judged), "people": _share_of(pairing, people)}
+    return {"top": "pass" if pairing.on_passes else str(top)} | {name: one.to_dict() for name, one in shares.items()}
+
+
+def _share_of(pairing: Pairing, shares: Sequence[float]) -> Estimate:
+    """The mean of shares of the rated cases: Wilson where each is 0 or 1, by questions where cases share them."""
+    if not set(shares) <= {0.0, 1.0}:
+        return mean(shares, clusters=pairing.clusters, bounds=(0.0, 1.0))
+    if pairing.clusters is not None:
+        return clustered_proportion([share == 1 for share in shares], clusters=pairing.clusters)
+    return proportion(round(sum(shares)), len(shares))
 
 
 def by_score_level(pairing: Pairing) -> list[dict[str, Any]]:

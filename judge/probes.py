@@ -182,6 +182,15 @@ PROBES: Mapping[str, Probe] = {
 }
 
 
+VARIANTS = "variants"
+OWN_EDITS = "your own edits, which must not matter: a translation, a paraphrase"
+
+
+def expected_of(name: str, rubric: Rubric) -> Expected | None:
+    """What should happen under a probe by name; variants by the user leave the score of every rubric."""
+    return "same" if name == VARIANTS else PROBES[name].expected(rubric)
+
+
 def reworded(rubric: Rubric) -> Rubric:
     """The same rubric with its anchors in reverse order and its instructions arranged anew: a second wording.
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from judge.api import Options, Resolved, forecast_resolved, open_client, score_resolved
 from judge.background import Stop, run, submit
-from judge.cases import Case
+from judge.cases import Case, read_cases
 from judge.config import find_judge
 from judge.errors import UsageError
 from judge.imports.native import did_you_mean
-from judge.probes import PROBES, reworded
+from judge.probes import OWN_EDITS, PROBES, VARIANTS, expected_of, reworded
 from judge.report import probes as page
 from judge.runs import FIXED, cases_of, manifest, rows, rubrics_of, write_json
 from judge.scoring import Forecast, Watcher
@@ -54,6 +54,7 @@ def probe(
     names: str | Sequence[str],
     *,
     rubrics: Sequence[str] = (),
+    variants: str | Path | None = None,
     n: int = DEFAULT_N,
     seed: int = 0,
     watcher: Watcher | None = None,
@@ -62,11 +63,12 @@ def probe(
 ) -> Probed:
     """Probes the judge of a finished run on n of its cases, by name (or `all`); asking again resumes.
 
+    `variants`: a case file with ids of the run whose edits, made by the user, must not change any score.
     `options`: concurrency, timeout, max_cost (of all arms), cache, config, api_base as in `judge.score`. Raises
     UsageError before anything is spent: unknown probes, no scored case, a judge that is no longer the one of the run.
     """
     path = Path(run_path)
-    arms = arms_of(path, names, rubrics=rubrics, n=n, seed=seed)
+    arms = arms_of(path, names, rubrics=rubrics, variants=variants, n=n, seed=seed)
     stop, notes, spent = stop or Stop(), [], 0.0
     for arm in arms:
         chosen, resolved = _settings(path, arm, options)
@@ -84,13 +86,13 @@ def probe(
 
 
 def forecast_probes(
-    run_path: str | Path, names: str | Sequence[str], *, rubrics: Sequence[str] = (), n: int = DEFAULT_N, seed: int = 0,
-    **options: Any,
+    run_path: str | Path, names: str | Sequence[str], *, rubrics: Sequence[str] = (),
+    variants: str | Path | None = None, n: int = DEFAULT_N, seed: int = 0, **options: Any,
 ) -> Forecast:  # fmt: skip
     """What `probe` would send, over all arms; nothing is sent."""
     path = Path(run_path)
     parts = []
-    for arm in arms_of(path, names, rubrics=rubrics, n=n, seed=seed):
+    for arm in arms_of(path, names, rubrics=rubrics, variants=variants, n=n, seed=seed):
         chosen, resolved = _settings(path, arm, options)
         parts.append(forecast_resolved(_rows(arm), chosen, resolved))
     costs = [part.max_cost_usd for part in parts]
@@ -99,11 +101,14 @@ def forecast_probes(
     return Forecast(**counts, max_cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
 
 
-def arms_of(path: Path, names: str | Sequence[str], *, rubrics: Sequence[str], n: int, seed: int) -> list[Arm]:
+def arms_of(
+    path: Path, names: str | Sequence[str], *, rubrics: Sequence[str], n: int, seed: int,
+    variants: str | Path | None = None,
+) -> list[Arm]:  # fmt: skip
     """The null arm and one per probe: n scored cases to which it applies, drawn with the seed, the same for all."""
     if n < 1:
         raise UsageError(f"--probe-n {n}: probe one case or more")
-    wanted = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    wanted = [part.strip() for part in names.split(",") if part.strip()] if isinstance(names, str) else list(names)
     wanted = list(PROBES) if wanted == ["all"] else list(dict.fromkeys(wanted))
     for name in wanted:
         if name not in PROBES:
@@ -126,11 +131,30 @@ def arms_of(path: Path, names: str | Sequence[str], *, rubrics: Sequence[str], n
         edited = [found for at in order if (found := _applied(name, cases[at])) is not None][:n] if said else []
         worded = tuple(reworded(one) for one in said) if name == "prompt_wording" else said
         arms.append(Arm(name, tuple(edited), worded))
+    if variants is not None:
+        edited = _variants(variants, [cases[at] for at in order])[:n]
+        arms.append(Arm(VARIANTS, tuple(edited), chosen))
     used = {case.id for arm in arms for case in arm.cases}
     if not used:
         raise UsageError(f"--probe {','.join(wanted)}: applies to none of the {len(cases)} scored cases")
     null = Arm(NULL, tuple(case for case in cases if case.id in used), chosen, repeats=2)
     return [null, *(arm for arm in arms if arm.cases)]
+
+
+def _variants(source: str | Path, cases: Sequence[Case]) -> list[Case]:
+    """The user's edits of scored cases, in the order of these; an id that is not among them is refused."""
+    given = {case.id: case for case in read_cases(source, notes=[])}
+    known = {case.id: case.content_hash() for case in cases}
+    foreign = [name for name in given if name not in known]
+    if foreign:
+        raise UsageError(
+            f"--probe-variants {source}: {len(foreign)} cases are not among the {len(known)} scored ones of the run, "
+            f"such as {foreign[0]!r}: an edited case keeps its id"
+        )
+    changed = [given[name] for name in known if name in given and given[name].content_hash() != known[name]]
+    if not changed:
+        raise UsageError(f"--probe-variants {source}: no case in it differs from that of the run")
+    return changed
 
 
 def _applied(name: str, case: Case) -> Case | None:
@@ -179,14 +203,15 @@ def findings(path: Path, arms: Sequence[Arm], seed: int) -> dict[str, Any]:
         inside = {case.id for case in arm.cases}
         per_rubric = {}
         for rubric in arm.rubrics:
-            expected = PROBES[arm.name].expected(rubric)
+            expected = expected_of(arm.name, rubric)
             assert expected is not None
             lines = {name: line for name, line in _lines(folder / arm.name, rubric.id).items() if name in inside}
             before, rerun = _lines(path, rubric.id), _lines(folder / NULL, rubric.id, repeat=1)
             per_rubric[rubric.id] = measured(
                 rubric, expected, before, lines, rerun, questions if shared else None, seed=seed
             )
-        found[arm.name] = {"why": PROBES[arm.name].why, "rubrics": per_rubric}
+        why = OWN_EDITS if arm.name == VARIANTS else PROBES[arm.name].why
+        found[arm.name] = {"why": why, "rubrics": per_rubric}
     return {"run": path.name, "probes": found}
 
 

@@ -10,8 +10,10 @@ import pytest
 
 import judge
 import rubrics as rubric_files
+from calibration.compare import normal_p
+from calibration.estimate import Estimate
 from judge.errors import UsageError
-from judge.report.audit import sections
+from judge.report.audit import across, sections
 from judge.report.page import markdown
 from tests.audited_runs import bundled, case, line, ordinal, quick_line, scored_run, write_labels, write_run
 
@@ -217,3 +219,110 @@ def test_repeats_show_reliability_and_the_flips_across_the_pass_mark(tmp_path):
     assert repeats["icc"]["value"] == pytest.approx((msb - msw) / (msb + 2 * msw))
     # ICC .949: .95 x .051 / (.05 x .949) = 1.02, two runs to average
     assert repeats["repeats_needed"] == 2
+
+
+def leaning_run(tmp_path, first, second):
+    """Two rubrics on the same 60 cases; the judge adds `first` and `second` (functions of n) to what people say."""
+    one, two = ordinal(name="plain"), ordinal(name="clear")
+    said = [(2 + n % 3, 2 + n // 3 % 3) for n in range(60)]
+    lines = [line(f"c{n}", one, float(a + first(n))) for n, (a, _) in enumerate(said)]
+    lines += [line(f"c{n}", two, float(b + second(n))) for n, (_, b) in enumerate(said)]
+    run = write_run(tmp_path / "run", [case(n) for n in range(60)], lines, [one, two])
+    rows = [f"c{n},ann,{name},{marks[place]}" for n, marks in enumerate(said)
+            for place, name in enumerate(("plain", "clear"))]  # fmt: skip
+    (tmp_path / "l.csv").write_text("\n".join(["case_id,rater,rubric,label", *rows]) + "\n")
+    return judge.audit(run, tmp_path / "l.csv", **FAST).rubrics
+
+
+def test_errors_that_go_together_over_rubrics_are_halo_with_interval_and_n(tmp_path):
+    found = leaning_run(tmp_path, lambda n: (-1, 1)[n // 9 % 2], lambda n: (-1, 1)[n // 9 % 2])
+    (together,) = found["plain"]["halo"]
+    assert (together["rubric"], together["n"], together["residuals"]["n"]) == ("clear", 60, 60)
+    assert together["residuals"]["value"] == pytest.approx(1)
+    assert together["judge"]["value"] > together["people"]["value"] == pytest.approx(0, abs=1e-9)
+    assert found["clear"]["halo"] == [{**together, "rubric": "plain"}]
+    page = markdown("Audit", across(found))
+    assert "Do its errors go together?" in page
+    assert page.count("| plain | clear | 60 |") == 1
+
+
+def test_errors_of_their_own_are_no_halo_and_one_rubric_alone_has_none(tmp_path):
+    found = leaning_run(tmp_path, lambda n: (-1, 1)[n % 2], lambda n: (-1, 1)[n // 2 % 2])
+    residuals = found["plain"]["halo"][0]["residuals"]
+    assert residuals["value"] == pytest.approx(0, abs=1e-9)
+    assert residuals["ci_low"] < 0 < residuals["ci_high"]
+    alone = judge.audit(tmp_path / "run", tmp_path / "l.csv", rubrics="plain", **FAST).rubrics
+    assert (alone["plain"]["halo"], len(across(alone))) == ([], 1)
+
+
+def written_by(tmp_path, kinder, names, *, people_of=lambda n: 2 + n % 3, system=False):
+    """120 cases by turns of the named generators; the judge adds `kinder(name, mark)` to what people say."""
+    rubric, rows = ordinal(), []
+    for n in range(120):
+        name, mark = names[n % len(names)], people_of(n)
+        more = {"system": name} if system else {"metadata": {"generator": name}}
+        rows.append((case(n, **more), line(f"c{n}", rubric, float(mark + kinder(name, mark))), (f"c{n}", "ann", mark)))
+    cases, lines, marks = (list(column) for column in zip(*rows, strict=True))
+    run = write_run(tmp_path / "run", cases, lines, [rubric])
+    audited = judge.audit(run, write_labels(tmp_path / "l.csv", marks), **FAST).rubrics["plain"]
+    return audited, {one["family"]: one for one in (audited["by_generator"] or {"families": []})["families"]}
+
+
+def test_a_judge_that_is_kinder_to_its_own_family_is_found_at_equal_marks_by_people(tmp_path):
+    # 120 cases, marks 2 to 4 in blocks of two, so that both families get each of them equally often
+    audited, found = written_by(
+        tmp_path, lambda name, mark: 1.0 if "gpt" in name else 0.0, ("openai/gpt-4o", "claude-3"),
+        people_of=lambda n: 2 + n // 2 % 3,
+    )  # fmt: skip
+    assert audited["by_generator"]["judge_family"] == "gpt"
+    assert (found["gpt"]["own"], found["gpt"]["n"], found["gpt"]["lean"]["value"]) == (True, 60, 1.0)
+    assert (found["gpt"]["against_others"]["value"], found["claude"]["lean"]["value"]) == (1.0, 0.0)
+    page = markdown("Audit", sections(audited))
+    assert "gpt (the judge is one)" in page
+
+
+def test_a_real_preference_among_noise_has_an_interval_and_a_p_adjusted_over_the_families(tmp_path):
+    rng = np.random.default_rng(9)
+
+    def kinder(name, mark):
+        return float(rng.choice([-1, 0, 1])) + (1.0 if name == "gpt-4o" else 0.0)
+
+    audited, found = written_by(tmp_path, kinder, ("gpt-4o", "claude-3", "gemini"), people_of=lambda n: 2 + n // 3 % 2)
+    own = found["gpt"]
+    assert "self-preference: this judge is kinder" in markdown("Audit", sections(audited))
+    assert own["favoured"]
+    assert 0 < own["against_others"]["ci_low"] < 1 < own["against_others"]["ci_high"]
+    assert own["against_others"]["method"] == "bootstrap_percentile"
+    assert not found["claude"]["favoured"]
+    raw = normal_p(Estimate(value=own["against_others"]["value"], se=own["against_others"]["se"]))
+    assert own["p_adjusted"] == pytest.approx(3 * raw)
+
+
+def test_a_judge_that_pulls_marks_to_the_middle_has_no_preference_where_its_own_family_is_worse(tmp_path):
+    # its own family gets 2 or 3 from people, the other 3 or 4; every 2 becomes 3 and every 4 becomes 3, whoever wrote it
+    _, found = written_by(
+        tmp_path, lambda name, mark: float(3 - mark), ("gpt-4o", "claude-3"),
+        people_of=lambda n: (2 + n // 2 % 2) if n % 2 == 0 else (3 + n // 2 % 2),
+    )  # fmt: skip
+    assert found["gpt"]["lean"]["value"] == 0.5
+    assert found["claude"]["lean"]["value"] == -0.5
+    assert (found["gpt"]["against_others"]["value"], found["gpt"]["favoured"]) == (0.0, False)
+    # matched on the mark 3 only: 30 of each
+    assert (found["gpt"]["against_others"]["n"], found["gpt"]["against_others"]["n_dropped"]) == (60, 60)
+
+
+def test_systems_stand_in_for_generators_and_one_family_alone_is_not_compared(tmp_path):
+    _, found = written_by(tmp_path, lambda name, mark: 0.0, ("rag-gpt-4o", "rag-mixtral"), system=True)
+    assert list(found) == ["gpt", "rag-mixtral"]
+    audited, none = written_by(tmp_path / "b", lambda name, mark: 0.0, ("gpt-4o", "gpt-4.1"))
+    assert (none, audited["by_generator"]) == ({}, None)
+
+
+def test_leniency_shows_how_often_the_top_mark_is_given(tmp_path):
+    run = scored_run(tmp_path / "run", [5.0] * 18 + [3.0] * 12)
+    labels = write_labels(tmp_path / "l.csv", [(f"c{n}", "ann", 5 if n < 6 else 3) for n in range(30)])
+    found = judge.audit(run, labels, **FAST).rubrics["plain"]
+    assert found["leniency"]["top"] == "5"
+    assert (found["leniency"]["judge"]["value"], found["leniency"]["people"]["value"]) == (0.6, 0.2)
+    assert (found["leniency"]["judge"]["method"], found["leniency"]["judge"]["n"]) == ("wilson", 30)
+    assert "marks of 5, by the judge" in markdown("Audit", sections(found))

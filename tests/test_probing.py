@@ -114,6 +114,33 @@ def test_the_command_shows_the_page_and_dry_run_sends_nothing(scored, provider, 
     assert "takes no labels" in str(labelled.exception)
 
 
+def variants_of(run, tmp_path, edit):
+    """A file with the run's first twelve cases, edited."""
+    rows = [json.loads(text) for text in (run / "cases.jsonl").read_text().splitlines()][:12]
+    path = tmp_path / "variants.jsonl"
+    path.write_text("".join(json.dumps(row | {"answer": edit(n, row["answer"])}) + "\n" for n, row in enumerate(rows)))
+    return path
+
+
+def test_edits_by_the_user_are_one_more_probe_whose_score_must_stay(scored, tmp_path):
+    path = variants_of(scored, tmp_path, lambda n, answer: answer.replace("takes forty minutes", "dauert 40 Minuten"))
+    found = probe(scored, (), variants=path, cache=tmp_path / "cache").found["probes"]
+    result = found["variants"]["rubrics"]["plain"]
+    assert (list(found), result["n"], result["expected"]) == (["variants"], 12, "same")
+    assert result["shift"]["value"] == 0
+
+
+def test_variants_that_are_not_of_the_run_or_change_nothing_are_refused(scored, provider, tmp_path):
+    sent = provider.stats()["requests"]
+    same = variants_of(scored, tmp_path, lambda n, answer: answer)
+    with pytest.raises(UsageError, match="no case in it differs"):
+        probe(scored, (), variants=same)
+    same.write_text(same.read_text().splitlines()[0].replace('"id": "', '"id": "other-'))
+    with pytest.raises(UsageError, match="an edited case keeps its id"):
+        probe(scored, (), variants=same)
+    assert provider.stats()["requests"] == sent
+
+
 def lines(rubric, scores, **more):
     return {f"c{i}": line(f"c{i}", rubric, score, **more) for i, score in enumerate(scores)}
 

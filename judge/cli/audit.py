@@ -100,6 +100,14 @@ def audit(
             rich_help_panel=PROBING,
         ),
     ] = None,
+    probe_variants: Annotated[
+        Path | None,
+        typer.Option(
+            help="A case file with ids of the run, edited by you in a way that must not matter (translated, "
+            "paraphrased): judged as one more probe.",
+            rich_help_panel=PROBING,
+        ),
+    ] = None,
     probe_n: Annotated[int, typer.Option(help="Cases per probe.", rich_help_panel=PROBING)] = 80,
     dry_run: common.DryRun = False,
     config: common.Config = None,
@@ -127,12 +135,13 @@ def audit(
     from judge.report import audit as audit_page
     from judge.report.page import show
 
-    if probe:
+    if probe or probe_variants:
         if labels is not None:
             raise UsageError("--probe takes no labels: it asks the judge again; audit with labels in a second command")
         calls = {"config": config, "api_base": api_base, "concurrency": concurrency, "timeout": timeout,
                  "max_cost": max_cost, "cache": False if no_cache else cache}  # fmt: skip
-        _probe(run, common.listed(probe), common.listed(rubrics), probe_n, seed, dry_run, json, calls)
+        asked = {"rubrics": common.listed(rubrics), "variants": probe_variants, "n": probe_n, "seed": seed}
+        _probe(run, common.listed(probe), asked, dry_run, json, calls)
         return
     if dry_run:
         raise UsageError("--dry-run: an audit sends nothing; it is for --probe")
@@ -167,18 +176,19 @@ def audit(
         common.emit_json(found.rubrics)
         return
     if len(found.rubrics) > 1:
-        show([audit_page.overview(found.rubrics)], common.console())
+        show(audit_page.across(found.rubrics), common.console())
     for audited in found.rubrics.values():
         show(audit_page.sections(audited), common.console())
     print(f"written to {found.out}: audit.md, one JSON and one review sheet per rubric")
 
 
 def _probe(
-    run: Path, names: list[str], rubrics: list[str], n: int, seed: int, dry_run: bool, json: bool, calls: dict[str, Any]
+    run: Path, names: list[str], asked: dict[str, Any], dry_run: bool, json: bool, calls: dict[str, Any]
 ) -> None:
     from judge.api import Options
     from judge.background import Stop
     from judge.cli.score import show_forecast
+    from judge.probes import VARIANTS
     from judge.probing import forecast_probes, probe
     from judge.report import probes as page
     from judge.report.page import show
@@ -186,12 +196,12 @@ def _probe(
     from judge.runs import manifest
 
     if dry_run:
-        forecast = forecast_probes(run, names, rubrics=rubrics, n=n, seed=seed, **calls)
-        show_forecast(forecast, Options(rubrics=names, model=manifest(run)["judge"]["model"]), json)
+        forecast = forecast_probes(run, names, **asked, **calls)
+        show_forecast(forecast, Options(rubrics=names or [VARIANTS], model=manifest(run)["judge"]["model"]), json)
         return
     stop = Stop()
     with Progress(json) as progress:
-        probed = probe(run, names, rubrics=rubrics, n=n, seed=seed, watcher=progress, stop=stop, **calls)
+        probed = probe(run, names, **asked, watcher=progress, stop=stop, **calls)
     common.say(probed.notes)
     if stop.why is not None:
         common.say(common.stopped_early(stop.why, progress, calls["max_cost"]))

@@ -37,8 +37,13 @@ STATISTICS = {
 
 def write(path: Path, audits: Mapping[str, Mapping[str, Any]]) -> None:
     """Writes audit.md: the same sections as on the terminal, for every rubric."""
-    made = [overview(audits), *(section for audit in audits.values() for section in sections(audit))]
+    made = [*across(audits), *(section for audit in audits.values() for section in sections(audit))]
     path.write_text(markdown("Audit: can this judge be trusted?", made), encoding="utf-8")
+
+
+def across(audits: Mapping[str, Mapping[str, Any]]) -> list[Section]:
+    """What is said of all rubrics together: the overview, and whether errors in one go with errors in another."""
+    return [overview(audits), *_halo(audits)]
 
 
 def overview(audits: Mapping[str, Mapping[str, Any]]) -> Section:
@@ -53,6 +58,23 @@ def overview(audits: Mapping[str, Mapping[str, Any]]) -> Section:
         ])  # fmt: skip
     columns = ["rubric", "verdict", "cases", "same label as a person", "always the commonest", "kappa", "AUC"]
     return Section("Can this judge be trusted?", columns, rows)
+
+
+def _halo(audits: Mapping[str, Mapping[str, Any]]) -> list[Section]:
+    names = list(audits)
+    rows = [
+        [name, one["rubric"], str(one["n"]), *(estimated(one[of]) for of in ("residuals", "judge", "people"))]
+        for name, audit in audits.items() for one in audit["halo"] if names.index(one["rubric"]) > names.index(name)
+    ]  # fmt: skip
+    if not rows:
+        return []
+    notes = [
+        "halo: where the judge is too kind in the one rubric, is it in the other one too? 0 is none; rank correlations",
+        "people who err in both rubrics at once raise it as well; the last two columns: do the judge's own scores go "
+        "together more than people's?",
+    ]
+    columns = ["rubric", "and", "cases", "judge minus people", "judge's scores", "people's marks"]
+    return [Section("Do its errors go together?", columns, rows, notes)]
 
 
 def sections(audit: Mapping[str, Any]) -> list[Section]:
@@ -148,8 +170,12 @@ def _numbers(audit: Mapping[str, Any]) -> Section:
             ["kappa on pass and fail", estimated(passes["kappa"]["none"]),
              f"{figure(passes['base_rate'], percent=True)} of labels pass"],
         ]  # fmt: skip
-    else:
-        rows.append(["labels that pass", figure(page["base_rate"], percent=True), "by people, the base rate"])
+    top = audit["leniency"]
+    given = "passes" if top["top"] == "pass" else f"marks of {top['top']}"
+    rows += [
+        [f"{given}, by the judge", estimated(top["judge"], percent=True), "far more than people give: lenient"],
+        [f"{given}, by people", estimated(top["people"], percent=True), ""],
+    ]
     if passes["binary"]:
         rows += [
             ["good cases it passes", estimated(passes["binary"]["sensitivity"], percent=True), "sensitivity"],
@@ -211,7 +237,30 @@ def _groups(audit: Mapping[str, Any]) -> list[Section]:
         ]  # fmt: skip
         note = "small groups have wide intervals, and of twenty groups one misses by chance alone"
         made.append(Section("By slice", ["slice", "cases", "same label", "kappa", "lean"], slices, [note]))
-    return made
+    return [*made, *_generators(audit, percent, unit)]
+
+
+def _generators(audit: Mapping[str, Any], percent: bool, unit: str) -> list[Section]:
+    found = audit["by_generator"]
+    if found is None:
+        return []
+    rows = [
+        [f"{one['family']}{' (the judge is one)' if one['own'] else ''}", str(one["n"]),
+         estimated(one["lean"], percent=percent), estimated(one["against_others"], percent=percent),
+         figure(one["p_adjusted"], 3), "favoured" if one["favoured"] else ""]
+        for one in found["families"]
+    ]  # fmt: skip
+    notes = [
+        "kinder than to others: where people gave the same mark; a judge that pulls marks to the middle would "
+        "otherwise seem harsh to the best",
+        "families are read from metadata.generator or model, else the system's name; p after Holm over the families",
+    ]
+    if any(one["own"] and one["favoured"] for one in found["families"]):
+        notes.insert(0, "self-preference: this judge is kinder to answers of its own family than to others as good")
+    if found["left_out"] or found["unnamed"]:
+        notes.append(f"left out: {found['left_out']} cases of smaller families, {found['unnamed']} without a name")
+    columns = ["answers by", "cases", "lean", "kinder than to others", "p (Holm)", ""]
+    return [Section(f"Judge minus people ({unit}), by who wrote the answer", columns, rows, notes)]
 
 
 def _rivals(audit: Mapping[str, Any]) -> list[Section]:
