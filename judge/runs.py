@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import orjson
+from pydantic import ValidationError
 
 from judge.cases import Case, load_normalised
 from judge.errors import InputError, UsageError
@@ -28,6 +29,16 @@ from rubrics.model import Rubric
 
 FINISHED = frozenset({"scored", "undefined", "not_applicable", "cannot_judge"})
 MANIFEST = frozenset({"judge", "rubrics"})
+JUDGMENTS = "judgments.jsonl"
+STATUSES = FINISHED | {"error"}
+_MARKS = frozenset({"case_id", "key", "question"})  # of a comparison, a reply, a case
+_NUMBER, _MAYBE = (float, int, type(None)), (str, type(None))
+_LINE: Mapping[str, tuple[type, ...]] = {
+    "case_id": (str,), "rubric": (str,), "rubric_hash": (str,), "prompt_hash": _MAYBE, "judge": (str,), "mode": (str,),
+    "repeat": (int,), "status": (str,), "score": _NUMBER, "normalized": _NUMBER, "passed": (bool, type(None)),
+    "errors": (list,), "flags": (list,), "details": (dict,), "quotes": (dict,), "rationale": _MAYBE, "reason": _MAYBE,
+    "error_kind": _MAYBE, "key": (str,),
+}  # fmt: skip
 _RESTORE = "Restore it from a copy, or judge into another --out: the cache makes that free where it is kept"
 FIXED = ("model", "endpoint", "params", "mode", "layout", "output")
 
@@ -49,15 +60,31 @@ def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(line)
+        found: dict[str, Any] = orjson.loads(line)
     except orjson.JSONDecodeError:
-        found = None
-    if isinstance(found, dict) and found.keys() & {"case_id", "key", "question"}:  # a judgment, a reply, a case
+        found = {}
+    wrong = _wrong(found, path.name)
+    if wrong is None:
         return found
     raise InputError(
-        f"{path}:{number}: damaged line {shown(line[:60])}. Delete that line and run the command that made the run "
-        "again: what is missing is judged again, and paid for again only where its reply is lost too"
+        f"{path}:{number}: damaged line {shown(line[:60])} ({wrong}). Delete that line and run the command that made "
+        "the run again: what is missing is judged again, and paid for again only where its reply is lost too"
     )
+
+
+def _wrong(row: Any, file: str) -> str | None:
+    """What a line lacks that its readers rely on: in a judgment each field of its kind, numbers where it is scored."""
+    if not isinstance(row, dict) or not row.keys() & _MARKS:
+        return "no line of a run"
+    if file != JUDGMENTS:
+        return None
+    for name, kinds in _LINE.items():
+        if type(row.get(name)) not in kinds:
+            return f"{name}: {shown(row.get(name))}"
+    if row["status"] not in STATUSES:
+        return f"status: {shown(row['status'])}"
+    without = [name for name in ("score", "normalized", "passed") if row[name] is None]
+    return f"scored without {without[0]}" if row["status"] == "scored" and without else None
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -80,26 +107,51 @@ def manifest(run: Path) -> dict[str, Any]:
         loaded = orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: damaged ({error.msg}). {_RESTORE}") from None
-    if not isinstance(loaded, dict) or not MANIFEST.issubset(loaded):
+    if not isinstance(loaded, dict) or any(not isinstance(loaded.get(name), dict) for name in MANIFEST):
         raise InputError(f"{path}: damaged (it needs {', '.join(sorted(MANIFEST))}). {_RESTORE}")
     return loaded
 
 
 def rubrics_of(run: Path) -> dict[str, Rubric]:
     """The rubrics of a run as they were when they judged."""
-    return {name: Rubric.model_validate(dump) for name, dump in manifest(run)["rubrics"].items()}
+    found = {}
+    for name, dump in manifest(run)["rubrics"].items():
+        try:
+            found[name] = Rubric.model_validate(dump)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(
+                f"{run / 'run.json'}: rubric {name!r} cannot be read ({'.'.join(map(str, first['loc']))}: "
+                f"{first['msg']}); a newer version may have made the run: read it with that one. Else: {_RESTORE}"
+            ) from None
+    return found
 
 
-def rows(run: Path, lines: str = "judgments.jsonl") -> Iterator[dict[str, Any]]:
-    """The lines that stand: for each (case, rubric, repeat) the last one, in file order."""
-    path = run / lines
+def rows(run: Path, lines: str = JUDGMENTS) -> Iterator[dict[str, Any]]:
+    """The lines that stand: for each (case, rubric, repeat) the last one, in file order.
+
+    Raises InputError for a judgment by a rubric, judge or mode that is not of this run.
+    """
+    path, made = run / lines, manifest(run)
     last = {_identity(row): offset for offset, row in read_lines(path)}
-    for offset, row in read_lines(path):
+    for number, (offset, row) in enumerate(read_lines(path), 1):
+        if lines == JUDGMENTS:
+            _refuse_foreign(row, made, f"{path}:{number}")
         if last[_identity(row)] == offset:
             yield row
 
 
-def to_frame(run: Path, lines: str = "judgments.jsonl") -> Any:
+def _refuse_foreign(row: Mapping[str, Any], made: Mapping[str, Any], place: str) -> None:
+    judge = made["judge"]
+    if row["rubric"] in made["rubrics"] and (row["judge"], row["mode"]) == (judge.get("model"), judge.get("mode")):
+        return
+    raise InputError(
+        f"{place}: a line of another run: {row['case_id']} on {row['rubric']} by {row['judge']} ({row['mode']}), "
+        f"this run has {', '.join(made['rubrics'])} by {judge.get('model')} ({judge.get('mode')}). Delete that line"
+    )
+
+
+def to_frame(run: Path, lines: str = JUDGMENTS) -> Any:
     """The lines that stand as a pandas DataFrame, one row each; nested values stay objects."""
     import pandas as pd
 
@@ -109,7 +161,7 @@ def to_frame(run: Path, lines: str = "judgments.jsonl") -> Any:
 class Run:
     """An open run directory with one writer. Use as a context manager; a second writer is refused."""
 
-    def __init__(self, path: Path, lines: str = "judgments.jsonl") -> None:
+    def __init__(self, path: Path, lines: str = JUDGMENTS) -> None:
         self.path = path
         self.lines = path / lines
         self.manifest: dict[str, Any] = {}

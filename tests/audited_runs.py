@@ -63,13 +63,14 @@ def write_run(
     rubrics: Sequence[Rubric],
     **judge: Any,
 ) -> Path:
-    """A finished run directory."""
+    """A finished run directory; `judge` changes JUDGE, and the lines name that judge."""
     folder.mkdir(parents=True, exist_ok=True)
     normalise([dict(one) for one in cases], folder / "cases.jsonl")
     made = {"judge": JUDGE | judge, "rubrics": {one.id: one.model_dump(mode="json") for one in rubrics},
             "invocations": [], "repeats": 1, "secret": "00"}  # fmt: skip
     (folder / "run.json").write_text(json.dumps(made))
-    (folder / "judgments.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    named = [{**one, "judge": (JUDGE | judge)["model"]} for one in lines]
+    (folder / "judgments.jsonl").write_text("".join(json.dumps(one) + "\n" for one in named))
     (folder / "replies.jsonl").write_text("")
     return folder
 

@@ -38,7 +38,8 @@ def made_run(path: Path, scores: dict[str, dict[str, float | None]], **more: Any
     manifest = {"judge": judge, "rubrics": dumps, "invocations": [{"wall_s": 2.0}], "secret": "00"}
     (path / "run.json").write_bytes(orjson.dumps(manifest))
     (path / "cases.jsonl").write_bytes(b"".join(orjson.dumps(case) + b"\n" for case in cases))
-    lines = [line(name, case, score) for name, found in scores.items() for case, score in found.items()]
+    lines = [line(name, case, score) | {"judge": judge["model"], "mode": judge["mode"]}
+             for name, found in scores.items() for case, score in found.items()]  # fmt: skip
     (path / "judgments.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in lines))
     return path
 
@@ -46,8 +47,11 @@ def made_run(path: Path, scores: dict[str, dict[str, float | None]], **more: Any
 def line(rubric: str, case: str, score: float | None) -> dict[str, Any]:
     status = "undefined" if score is None else "scored"
     passed = None if score is None else score >= 4
+    normalized = None if score is None else (score - 1) / 4
     return {"case_id": case, "rubric": rubric, "repeat": 0, "status": status, "score": score, "passed": passed,
-            "mode": "full", "errors": [], "rationale": f"why {case}", "details": {}}  # fmt: skip
+            "normalized": normalized, "rubric_hash": "h" * 64, "prompt_hash": None, "errors": [], "flags": [],
+            "quotes": {}, "rationale": f"why {case}", "reason": None, "error_kind": None, "details": {},
+            "key": "00"}  # fmt: skip
 
 
 def test_the_difference_is_a_minus_b_with_its_interval_and_sign_flip_p(tmp_path):

@@ -76,8 +76,9 @@ def case(name: str, **plant: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]
 
 def _line(name: str, rubric: str, values: dict[str, Any], silent: bool, row: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {
-        "case_id": name, "rubric": rubric, "repeat": 0, "mode": "full", "status": "scored", "errors": [], "flags": [],
-        "reason": None, "error_kind": None, "holistic_score": None, "details": {},
+        "case_id": name, "rubric": rubric, "rubric_hash": loaded(rubric)["rubric_hash"], "prompt_hash": None,
+        "judge": "planted", "repeat": 0, "mode": "full", "status": "scored", "errors": [], "flags": [], "quotes": {},
+        "rationale": None, "reason": None, "error_kind": None, "holistic_score": None, "details": {}, "key": "00",
     }  # fmt: skip
     if rubric == "refusal_correctness":
         refused = bool(values.get("refused"))

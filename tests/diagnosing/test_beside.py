@@ -82,5 +82,7 @@ def add_relevance(run: Path, grades: dict[str, tuple[dict[str, int], str]]) -> N
                 "case_id": case, "rubric": "context_relevance", "repeat": 0, "mode": "full", "status": "scored",
                 "errors": [], "flags": [], "reason": None, "error_kind": None, "passed": True, "score": 3.0,
                 "normalized": 0.5, "holistic_score": None, "details": {"grades": given, "sufficiency": sufficiency},
+                "judge": "planted", "rubric_hash": "h" * 64, "prompt_hash": None, "quotes": {}, "rationale": None,
+                "key": "00",
             }  # fmt: skip
             file.write(json.dumps(line) + "\n")
