@@ -145,6 +145,7 @@ def pair(
     )
     if not rated:
         raise UsageError(_nothing_shared(people, lines, rubric))
+    unjudged = sum(name not in lines for name in questions)
     return Pairing(
         rubric=rubric,
         form=form,
@@ -164,7 +165,10 @@ def pair(
         dropped=tuple((name, _why(lines.get(name))) for name in people if not scored.get(name)),
         raters=dict(sorted(raters.items())),
         prompt_hash=_prompt_hash(lines),
-        warnings=(f"crowd: {len(raters)} raters are taken as {len(slots)} votes per case",) if slots else (),
+        warnings=(
+            *([f"crowd: {len(raters)} raters are taken as {len(slots)} votes per case"] if slots else []),
+            *([f"unfinished_run: {unjudged} of {len(questions)} cases have no judgment yet"] if unjudged else []),
+        ),
         slots=slots,
     )
 

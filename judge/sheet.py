@@ -67,6 +67,16 @@ def write_sheet(
     return {name: sum(one.rubric == name for one in drawn) for name in chosen}
 
 
+def unjudged(run: Path, rubrics: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Rubric -> (cases without a judgment line, all cases), where a run was stopped before its end."""
+    present = {case.id for case in cases_of(run)}
+    reached: dict[str, set[str]] = {name: set() for name in rubrics}
+    for row in rows(run):
+        if row["rubric"] in reached:
+            reached[row["rubric"]].add(row["case_id"])
+    return {name: (len(present - found), len(present)) for name, found in reached.items() if present - found}
+
+
 def _keep_labels(out: Path) -> None:
     """Refuses to write over a file that may hold the labels of people: only an unfilled sheet gives way."""
     if not out.exists():

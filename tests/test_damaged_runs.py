@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import judge
+from judge.cli import main
 from judge.diffing import diff_runs
 from judge.errors import InputError, UsageError
 from judge.exporting import export
 from judge.runs import rows
-from judge.sheet import write_sheet
+from judge.sheet import unjudged, write_sheet
 from tests.audited_runs import line, ordinal, quick_line, scored_run, write_labels
 
 
@@ -78,3 +79,19 @@ def test_a_folder_that_is_no_run_is_not_exported(tmp_path):
     with pytest.raises(UsageError, match="not a run directory"):
         export(tmp_path, "csv", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_run_made_half_says_so_to_those_who_sample_or_audit_it(run, tmp_path, capsys, monkeypatch):
+    path = run / "judgments.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    audited = judge.audit(run, write_labels(tmp_path / "l.csv", [("c0", "ann", 1)])).rubrics["plain"]
+    assert "unfinished_run: 2 of 5 cases have no judgment yet" in audited["warnings"]
+    monkeypatch.setattr("sys.argv", ["judge", "sheet", str(run), "--out", str(tmp_path / "s.csv")])
+    with pytest.raises(SystemExit):
+        main()
+    assert "plain: 2 of 5 cases have no judgment yet" in capsys.readouterr().err
+
+
+def test_a_finished_run_is_not_called_unfinished(run, tmp_path):
+    assert judge.audit(run, write_labels(tmp_path / "l.csv", [("c0", "ann", 1)])).rubrics["plain"]["warnings"] == []
+    assert unjudged(run, ["plain"]) == {}

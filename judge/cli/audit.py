@@ -228,9 +228,13 @@ def sheet(
 
     Example: judge sheet runs/cases-local --n 100 --design random --seed 7 --out sheet.csv
     """
-    from judge.sheet import write_sheet
+    from judge.sheet import unjudged, write_sheet
 
     chosen = common.choice(design, "--design", ("random", "stratified"))
     drawn = write_sheet(run, out, n=n, design=chosen, seed=seed, rubrics=common.listed(rubrics))
+    common.say(
+        f"{name}: {left} of {n_cases} cases have no judgment yet: finish the run first, the sheet leaves them out"
+        for name, (left, n_cases) in unjudged(run, list(drawn)).items()
+    )
     print(f"{out}: {', '.join(f'{count} cases for {name}' for name, count in drawn.items())}")
     print(f"fill `label` (and `rater`), then: judge audit {run} {out} --label-design {design}")
