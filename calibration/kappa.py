@@ -44,10 +44,12 @@ def kappa(
     `se` is the large-sample one. Interval: unweighted with 5 or more disagreements BCa; with fewer the smoothed
     bootstrap united with the Wilson map; weighted the smoothed bootstrap below 100 items or 5 disagreements, else BCa.
     With clusters, or several humans (mean over them), a bootstrap of clusters or items, `se` from it.
-    Both raters one same category: undefined `single_class`. Fewer than 10 items: value only.
+    Both raters one same category: undefined `single_class`. Fewer than 10 items: value only. On two labels all weights
+    are the same coefficient and get the same interval.
     Cohen 1960, 1968; Fleiss, Cohen and Everitt 1969; Efron 1987.
     """
     data = data if isinstance(data, PairTables) else one_table(data)
+    weights = "none" if data.tables[0].shape[0] == 2 else weights
     statistic = partial(cohen_kappa, weights=weights)
     if len(data.tables) > 1 or data.n_clusters is not None:
         return table_estimate(statistic, data, level=level, seed=seed, replicates=replicates)

@@ -66,8 +66,8 @@ def test_the_interval_rule_chooses_its_method_by_disagreements_weights_and_n():
     few, many = [[24, 2], [1, 23]], [[40, 9], [6, 45]]
     assert kappa(many).method == "bootstrap_bca"
     assert kappa(few).method == "bootstrap_smoothed+wilson_map"
-    assert kappa(few, "linear").method == "bootstrap_smoothed"
-    assert kappa(many, "quadratic").method == "bootstrap_bca"
+    assert kappa([[12, 2, 0], [1, 12, 0], [0, 0, 23]], "linear").method == "bootstrap_smoothed"
+    assert kappa([[40, 9, 0], [6, 20, 0], [0, 0, 25]], "quadratic").method == "bootstrap_bca"
     assert kappa(np.array(many) * 200).method == "large_sample"
 
 
@@ -85,6 +85,13 @@ def test_a_constant_judge_has_kappa_zero_with_a_warning_and_an_interval():
     assert estimate.value == 0.0
     assert "judge_constant" in estimate.warnings
     assert estimate.ci_low < estimate.ci_high
+
+
+def test_on_two_labels_all_weights_are_one_coefficient_with_one_interval():
+    for table in ([[0, 1], [0, 39]], [[24, 2], [1, 23]], [[40, 9], [6, 45]]):
+        plain = kappa(table)
+        assert plain.ci_low < plain.ci_high
+        assert kappa(table, "linear") == kappa(table, "quadratic") == plain
 
 
 def test_one_class_is_undefined_and_nine_items_have_no_interval():
