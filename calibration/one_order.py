@@ -27,13 +27,13 @@ def win_rate_one_order(verdicts: PairVerdicts, *, share: float | None = None, le
     twice show that change, and it is added: mean of all pairs in one order + mean change, the difference estimator of
     two-phase sampling (Cochran 1977, 12.9), as a ratio to the pairs that are no both_fail. Linearised t interval, CR1
     by question where one has several pairs. `share` is the share judged twice (default that of these pairs; for a slice
-    pass that of the whole). No complete pair: undefined `no_values`. Repeats of a pair are refused.
+    pass that of the whole). Undefined: `no_values` (no complete pair), `no_pair_in_both_orders`. Repeats are refused.
     """
     if len(verdicts.outcomes()) != len(verdicts.per_pair()[0]):
         raise CalibrationError("repeats of pairs judged in one order: give one row per pair, or judge both orders")
     share = both_share(verdicts) if share is None else share
     if share == 0:
-        raise CalibrationError("no pair was judged in both orders: what the second order changes cannot be known")
+        return undefined("no_pair_in_both_orders", method="two_phase_t")
     wins, counted = _expanded(verdicts, share or 1.0)
     complete = verdicts.outcomes() != OUTCOMES.index("incomplete")
     wins, counted, questions = wins[complete], counted[complete], verdicts.questions()[complete]

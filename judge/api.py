@@ -21,7 +21,7 @@ from judge.errors import UsageError
 from judge.families import family
 from judge.llm.cache import ReplyCache
 from judge.llm.client import Client
-from judge.pointwise import Mode
+from judge.pointwise import PairMode
 from judge.report import scores
 from judge.runs import Run, write_json
 from judge.scoring import Forecast, Job, Nobody, Watcher, forecast, make_budget, plans, score_run, suited
@@ -34,7 +34,7 @@ class Options:
 
     `cache` is a directory, None for the user's cache directory, False for none. `out` None means a new temporary
     directory. `calibration` is the folder of audits to look in, None for ./calibrations. `mode` None means quick for
-    the embedded judge and full for all others.
+    the embedded judge and full for all others; score is for comparisons only.
     """
 
     rubrics: Sequence[str] = ("faithfulness",)
@@ -42,7 +42,7 @@ class Options:
     model: str | None = None
     config: Path | None = None
     out: Path | None = None
-    mode: Mode | None = None
+    mode: PairMode | None = None
     repeats: int = 1
     layout: Layout = "rubric_first"
     concurrency: int | None = None
@@ -79,7 +79,7 @@ class Resolved:
     """All names turned into values; nothing read, nothing spent."""
 
     spec: JudgeSpec
-    mode: Mode
+    mode: PairMode
     rubrics: tuple[Rubric, ...]
     notes: list[str]
 
@@ -162,13 +162,13 @@ def forecast_resolved(cases: Any, options: Options, resolved: Resolved) -> Forec
         return forecast((p.requests for p in plans(job, copy, client)), client)
 
 
-def resolve(options: Options, suit: Callable[[Sequence[Rubric], Mode, bool], None] = suited) -> Resolved:
+def resolve(options: Options, suit: Callable[[Sequence[Rubric], PairMode, bool], None] = suited) -> Resolved:
     """Judge, mode and rubrics of an invocation; refuses what cannot work together (`suit`: the rubrics)."""
     spec = find_judge(options.model, options.config).override(
         concurrency=options.concurrency, api_base=options.api_base, timeout=options.timeout
     )
     _refuse_values(options)
-    mode: Mode = options.mode or ("quick" if spec.is_local else "full")
+    mode: PairMode = options.mode or ("quick" if spec.is_local else "full")
     chosen = tuple(rubric_files.load(name, options.rubrics_dir) for name in dict.fromkeys(options.rubrics))
     suit(chosen, mode, spec.is_local)
     if options.calibration is not None and not options.calibration.is_dir():
@@ -185,7 +185,7 @@ def _refuse_values(options: Options) -> None:
         if value is not None and (type(value) is not int or value < 1):
             raise UsageError(f"--{name} {value!r}: must be 1 or more, a whole number")
     for name, chosen, allowed in (
-        ("mode", options.mode, (None, "full", "quick")),
+        ("mode", options.mode, (None, "full", "quick", "score")),
         ("layout", options.layout, ("rubric_first", "item_first")),
     ):
         if chosen not in allowed:
@@ -256,6 +256,7 @@ def open_client(spec: JudgeSpec, options: Options, resolved: dict[str, Any] | No
 
 
 def _job(resolved: Resolved, options: Options, secret: bytes) -> Job:
+    assert resolved.mode != "score"  # `suited` has refused it
     return Job(
         rubrics=resolved.rubrics,
         mode=resolved.mode,

@@ -6,78 +6,26 @@ sources --join--> RUN/cases.jsonl --plan--> calls in both orders --ask--> replie
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import rubrics as rubric_files
 from judge.api import Options, Resolved, Result, begin, open_client, options_of, resolve
 from judge.background import Stop, run
-from judge.batch import run_pool
 from judge.errors import UsageError
-from judge.joining import Joined, Names, Selection, join, pairs_of
-from judge.llm.budget import OverBudget
+from judge.joining import Joined, Selection, join
 from judge.llm.client import Client
-from judge.pairsummary import LINES, Settings, summarize_pairs
-from judge.pairwise import PairTask, plan_pair, settle_comparison
-from judge.pointwise import Mode
+from judge.pairlines import LINES
+from judge.pairsummary import Settings, summarize_pairs
+from judge.pairwork import PairJob, compare_run, recorded_decisions
+from judge.pointwise import PairMode
 from judge.preferences import preferences_of_cases, read_preferences
 from judge.report import comparison
 from judge.runs import Run, write_json
-from judge.scoring import Forecast, Nobody, Watcher, ask_all, forecast, make_budget, note_invocation
-from rubrics.model import Layout, Rubric
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairJob:
-    """What one invocation compares, once all names are resolved to values."""
-
-    rubric: Rubric
-    mode: Mode
-    pairs: tuple[Names, ...]
-    chosen: dict[Names, frozenset[str]] | None
-    pointwise: Rubric | None
-    repeats: int
-    layout: Layout
-    workers: int
-    secret: bytes
-    judge: str
-
-    def tasks(self, cases: Path) -> Iterator[PairTask]:
-        """Question by question, so that the calls about one question follow each other."""
-        for pair in pairs_of(cases, self.pairs, self.chosen):
-            for repeat in range(self.repeats):
-                yield PairTask(pair, self.rubric, repeat, self.pointwise)
-
-
-@dataclass(slots=True)
-class Compare:
-    """The work on one run: `work` is the life of one task, from plan to written line."""
-
-    job: PairJob
-    run: Run
-    client: Client
-    stop: Stop
-    watcher: Watcher
-    returned: set[str] = field(default_factory=set)
-
-    async def work(self, task: PairTask) -> None:
-        job = self.job
-        planned = plan_pair(task, self.client, mode=job.mode, secret=job.secret, layout=job.layout)
-        if self.run.finished(task.identity()) == (bytes.fromhex(planned.key), task.rubric.rubric_hash):
-            self.watcher.judged({}, kept=True)
-            return
-        try:
-            replies = await ask_all(self.run, self.client, planned.requests, self.returned)
-        except OverBudget:
-            self.stop.request("max_cost")
-            return
-        row = settle_comparison(planned, replies, judge=job.judge, mode=job.mode).to_row()
-        self.run.append(row)
-        status = "error" if row["outcome"] == "incomplete" else "scored"
-        self.watcher.judged({"status": status, "cost_usd": row["cost_usd"]}, kept=False)
+from judge.scoring import Forecast, Watcher, forecast, make_budget
+from rubrics.model import Rubric
 
 
 def compare(
@@ -92,6 +40,7 @@ def compare(
     pairs: int | None = None,
     labels: str | Path | None = None,
     label_design: str = "unknown",
+    second_order: str = "always",
     **options: Any,
 ) -> Result:
     """Compares the answers of two systems, every pair in both orders, and returns the finished run.
@@ -99,7 +48,9 @@ def compare(
     `a`, `b`: case files (or DataFrames, or lists of dicts) joined on `id`; or `a` alone with a `system` field, then
     `systems` names the ones to compare (more than two: `all_pairs` or `baseline`). `pairs` draws that many comparisons.
     `labels`: a file of human preferences (case_id, label); `label_design` "random" where the labelled pairs are a
-    random sample, which allows a corrected win rate. `options`: the fields of `judge.Options` that fit.
+    random sample, which allows a corrected win rate. `second_order` "auto" leaves the second order out for all but a
+    random pilot where the pilot allows it (`judge.second_order`). `options`: the fields of `judge.Options` that fit;
+    `mode` is full (a verdict in each order), score (both answers rated, the ratings averaged) or quick (one token).
     The summary's `conclusion` says in words what may be said. Raises UsageError or InputError before anything is spent.
     """
     chosen = options_of([rubric], model, options)
@@ -110,7 +61,10 @@ def compare(
     sources = [a] if b is None else [a, b]
     stop = Stop()
     given = None if labels is None else Path(labels)
-    return run(compare_options(sources, chosen, selection, stop=stop, labels=given, label_design=label_design), stop)
+    work = compare_options(
+        sources, chosen, selection, stop=stop, labels=given, label_design=label_design, second_order=second_order
+    )
+    return run(work, stop)
 
 
 async def compare_options(
@@ -123,9 +77,11 @@ async def compare_options(
     labels: Path | None = None,
     label_design: str = "unknown",
     slice_by: Sequence[str] = (),
+    second_order: str = "always",
 ) -> Result:
     """Resolves names, joins the files, compares what is missing, writes summary and page."""
     resolved = resolve(options, suited_pair)
+    refuse_second_order(second_order, resolved.mode, options.repeats)
     out = options.out or Path(tempfile.mkdtemp(prefix="judge-compare-"))
     _no_scores(out)
     with Run(out, LINES) as archive:
@@ -138,14 +94,15 @@ async def compare_options(
             client.budget = make_budget(options.max_cost, client, archive.path)
             dataset = {"n": joined.n_questions, "fingerprint": joined.fingerprint, "systems": list(joined.systems)}
             secret = begin(archive, resolved, options, client, secret, dataset=dataset)
-            job = _job(resolved, options, joined, secret)
+            job = _job(resolved, options, joined, secret, second_order)
             archive.renew(fresh, {job.rubric.id: job.rubric.rubric_hash})
-            await _compare_run(archive, job, client, n=joined.n_pairs, stop=stop, watcher=watcher)
+            decisions = await compare_run(archive, job, client, n_pairs=joined.n_pairs, stop=stop, watcher=watcher)
             if humans is None:
                 humans = preferences_of_cases(out / "cases.jsonl", job.rubric.id, job.pairs)
             settings = Settings(
-                pairs=job.pairs, chosen=job.chosen, seed=options.seed, slice_by=tuple(slice_by), humans=humans,
-                label_design=label_design,
+                pairs=job.pairs, scale=job.rubric.scale, chosen=job.chosen, seed=options.seed, slice_by=tuple(slice_by),
+                humans=humans, label_design=label_design,
+                decisions={(one.a, one.b): one for one in decisions or ()} if job.auto else None,
             )  # fmt: skip
             summary = summarize_pairs(out, settings, (task.identity() for task in job.tasks(out / "cases.jsonl")))
         finally:
@@ -167,22 +124,52 @@ async def compare_options(
     return Result(out, summary, notes)
 
 
-def forecast_pairs(sources: Sequence[Any], options: Options, selection: Selection) -> Forecast:
+def forecast_pairs(
+    sources: Sequence[Any], options: Options, selection: Selection, second_order: str = "always"
+) -> Forecast:
     """What `compare` would send, without sending anything; the run directory is left as it is."""
     resolved = resolve(options, suited_pair)
+    refuse_second_order(second_order, resolved.mode, options.repeats)
     with tempfile.TemporaryDirectory(prefix="judge-dry-") as scratch:
         cases = Path(scratch) / "cases.jsonl"
         joined = join(sources, cases, selection, format=options.format, map=options.map)
         if options.out is not None and (options.out / "run.json").exists():
             with Run(options.out, LINES) as archive:
                 client, _ = open_client(resolved.spec, options, archive.manifest.get("resolved"))
-                job = _job(resolved, options, joined, bytes.fromhex(archive.manifest["secret"]))
-                return forecast(_requests(job, cases, client), client, archive)
+                secret = bytes.fromhex(archive.manifest["secret"])
+                return _forecast(_job(resolved, options, joined, secret, second_order), cases, client, archive)
         client, secret = open_client(resolved.spec, options, None)
-        return forecast(_requests(_job(resolved, options, joined, secret), cases, client), client)
+        return _forecast(_job(resolved, options, joined, secret, second_order), cases, client, None)
 
 
-def suited_pair(chosen: Sequence[Rubric], mode: Mode, local: bool) -> None:
+def _forecast(job: PairJob, cases: Path, client: Client, archive: Run | None) -> Forecast:
+    """With a second-order rule that has not decided yet: all calls, and the least that it may leave."""
+    if not job.auto:
+        return forecast(job.requests(cases, client), client, archive)
+    design = job.design(cases)
+    known = recorded_decisions(archive, job, design) if archive is not None else None
+    if known is not None:
+        return forecast(job.following(design, known).requests(cases, client), client, archive)
+    least = forecast(replace(job, once=design.once).requests(cases, client), client, archive)
+    return replace(forecast(job.requests(cases, client), client, archive), least_calls=least.calls)
+
+
+def refuse_second_order(second_order: str, mode: PairMode, repeats: int) -> None:
+    """Refuses, before anything is spent, a rule for the second order that is none or has no sense here."""
+    if second_order not in ("always", "auto"):
+        raise UsageError(f"--second-order {second_order!r}: choose always or auto")
+    if second_order == "auto" and mode == "quick":
+        raise UsageError(
+            "--second-order auto: a quick judge is decided by the mean probability over both orders, and one order "
+            "alone says little more than which answer came first. Leave it at always, or give --mode full or score"
+        )
+    if second_order == "auto" and repeats > 1:
+        raise UsageError(
+            f"--second-order auto with --repeats {repeats}: repeats spend what the rule saves. Give one of the two"
+        )
+
+
+def suited_pair(chosen: Sequence[Rubric], mode: PairMode, local: bool) -> None:
     """Refuses, before anything is spent, what cannot be a criterion of a comparison in this mode."""
     if len(chosen) != 1:
         raise UsageError(f"--rubric: {len(chosen)} rubrics given; a comparison has exactly one criterion")
@@ -192,26 +179,12 @@ def suited_pair(chosen: Sequence[Rubric], mode: Mode, local: bool) -> None:
     if mode == "quick" and rubric.root != "preference":
         raise UsageError(
             f"rubric {rubric.id!r}: quick mode asks one fixed question, which answer is the better reply, so its only "
-            f"criterion is `preference`. Two ways out: --mode full, or score both files (judge score --rubrics "
+            f"criterion is `preference`. Two ways out: --mode full or score, or score each file (judge score --rubrics "
             f"{rubric.id}) and judge runs diff"
         )
 
 
-async def _compare_run(
-    archive: Run, job: PairJob, client: Client, *, n: int, stop: Stop, watcher: Watcher | None
-) -> None:
-    started = time.time()
-    work = Compare(job, archive, client, stop, watcher or Nobody())
-    work.watcher.start(n * job.repeats)
-    cases = archive.path / "cases.jsonl"
-    try:
-        await run_pool(job.tasks(cases), work.work, workers=job.workers, stop=stop)
-    finally:
-        note_invocation(archive, client, started, stop, work.returned)
-    archive.compact(task.identity() for task in job.tasks(cases))
-
-
-def _job(resolved: Resolved, options: Options, joined: Joined, secret: bytes) -> PairJob:
+def _job(resolved: Resolved, options: Options, joined: Joined, secret: bytes, second_order: str) -> PairJob:
     return PairJob(
         rubric=resolved.rubrics[0],
         mode=resolved.mode,
@@ -223,6 +196,9 @@ def _job(resolved: Resolved, options: Options, joined: Joined, secret: bytes) ->
         workers=resolved.spec.limits.concurrency,
         secret=secret,
         judge=resolved.spec.model,
+        seed=options.seed,
+        dataset=joined.fingerprint,
+        auto=second_order == "auto",
     )
 
 
@@ -231,11 +207,6 @@ def _twin(joined: Joined) -> Rubric:
     if joined.has_contexts:
         return rubric_files.load("faithfulness")
     return rubric_files.load("answer_correctness" if joined.has_reference else "answer_relevance")
-
-
-def _requests(job: PairJob, cases: Path, client: Client) -> Iterator[Sequence[Any]]:
-    for task in job.tasks(cases):
-        yield plan_pair(task, client, mode=job.mode, secret=job.secret, layout=job.layout).requests
 
 
 def _no_scores(out: Path) -> None:

@@ -14,8 +14,9 @@ def conclusion(found: Mapping[str, Any], *, several: bool = False) -> dict[str, 
     """`verdict` (prefers_a, prefers_b, no_evidence, inconsistent, too_few), `text` and `cautions` of a comparison.
 
     Preferred: p of the sign test (after Holm with several systems) below 0.05 and an interval that leaves out one half.
-    In full mode more than half of the pairs with contradicting orders is too inconsistent to say; quick mode averages
-    probabilities over the orders instead, so there it is a warning.
+    More than half of the pairs with contradicting orders is too inconsistent to say. Quick mode averages probabilities
+    over the orders instead, so there it is a warning; score mode averages ratings too, but a judge whose ratings follow
+    the position that often has not been shown to say anything by their rest.
     """
     verdict = _verdict(found, several)
     text = {
@@ -26,7 +27,7 @@ def conclusion(found: Mapping[str, Any], *, several: bool = False) -> dict[str, 
 
 def _verdict(found: Mapping[str, Any], several: bool) -> str:
     rate, clash = found["win_rate_a"], found["inconsistent_rate"]["value"]
-    if found["mode"] == "full" and clash is not None and clash > TOO_INCONSISTENT:
+    if found["mode"] != "quick" and clash is not None and clash > TOO_INCONSISTENT:
         return "inconsistent"
     if rate["ci_low"] is None:
         return "too_few"
@@ -90,6 +91,12 @@ def _cautions(found: Mapping[str, Any], verdict: str) -> list[str]:
     elif verdict in ("prefers_a", "prefers_b", "no_evidence") and clash is not None and clash > NOTABLY_INCONSISTENT:
         said.append(
             f"Mind that in {clash:.0%} of the pairs the judge contradicted itself when the answers changed places."
+        )
+    rule = found.get("second_order")
+    if rule and rule["saved_calls"]:
+        said.append(
+            f"{rule['saved_calls']} of {found['n']} pairs were judged in one order only, drawn at random: the win rate "
+            "allows for that, a single pair does not."
         )
     if verdict in ("prefers_a", "prefers_b") and not found["human"]:
         said.append("This is the judge's opinion; whether people agree was not measured (--labels).")

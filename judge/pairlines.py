@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from calibration.verdicts import PairVerdicts
+from judge.combining import by_difference
 from judge.joining import Names, pairs_of
 from judge.pairwise import Pair
+from judge.runs import rows
 
+POINTS: Mapping[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5, "inconsistent": 0.5}
 SLICED = ("lang", "split", "answerable")
-WORDS: Mapping[str, str] = {"inconsistent": "tie", "incomplete": "error"}
+LINES = "comparisons.jsonl"
+IDENTITY = ("case_id", "rubric", "repeat", "a", "b")
 
 
 @dataclass(slots=True)
@@ -45,42 +50,83 @@ def records_of(
         )
 
 
-def verdicts(records: Sequence[Record], *, by_outcome: bool = False, named: bool = False) -> PairVerdicts:
+def read_records(
+    run: Path,
+    pairs: Sequence[Names],
+    wanted: Iterable[Mapping[str, Any]],
+    *,
+    chosen: Mapping[Names, frozenset[str]] | None = None,
+    slice_by: Sequence[str] = (),
+) -> tuple[list[Record], int]:
+    """The records that have lines about what is `wanted` (identities), and how many lines are about something else."""
+    current = {tuple(identity[name] for name in IDENTITY) for identity in wanted}
+    known = {(one.a, one.b, one.case_id): one for one in records_of(run, pairs, chosen, slice_by)}
+    gone = 0
+    for row in rows(run, LINES):
+        if tuple(row[name] for name in IDENTITY) in current:
+            known[row["a"], row["b"], row["case_id"]].lines.append(row)
+        else:
+            gone += 1
+    return [one for one in known.values() if one.lines], gone
+
+
+def verdicts(records: Sequence[Record], *, named: bool = False) -> PairVerdicts:
     """The lines as verdict columns, items being questions, so that intervals are clustered by question.
 
-    `by_outcome` puts the line's outcome in both orders (quick mode, where it follows the mean probability). The third
-    column tells pairs of one question apart: by systems when `named`, else by systems and case id.
+    In quick and score mode, where averages decide, each line carries that decision: its own outcome in quick mode,
+    that of the pair over all repeats in score mode. The systems tell pairs of one question apart: by their names when
+    `named`, else by names and case id.
     """
     lines = [(one, line) for one in records for line in one.lines]
-    columns = [_outcome_twice(line) if by_outcome else _orders(line) for _, line in lines]
+    columns = [_orders(line) for _, line in lines]
     return PairVerdicts(
         items=[one.question for one, _ in lines],
         order1=[column[0] for column in columns],
         order2=[column[1] for column in columns],
         systems=[(one.a, one.b) if named else (f"{one.a}\x1f{one.b}", one.case_id) for one, _ in lines],
+        decided=_averaged(records) if any(line["mode"] != "full" for _, line in lines) else None,
     )
 
 
 def outcomes_of(records: Sequence[Record]) -> list[str]:
-    """The outcome of each pair: that of most complete repeats, `tie` where two have as many."""
-    found = []
-    for one in records:
-        complete = Counter(line["outcome"] for line in one.lines if line["outcome"] != "incomplete").most_common()
-        split = len(complete) > 1 and complete[0][1] == complete[1][1]
-        found.append("tie" if split else complete[0][0] if complete else "incomplete")
-    return found
+    """The outcome of each pair over its repeats: by the pooled rating difference in score mode, else that of most
+    complete repeats, `tie` where two have as many."""
+    return [_pooled(one) if difference_of(one) is not None else _majority(one) for one in records]
+
+
+def points_of(records: Sequence[Record]) -> list[float | None]:
+    """What each pair is worth to a: a win 1, tie and contradiction one half, a loss 0; else None."""
+    return [POINTS.get(outcome) for outcome in outcomes_of(records)]
+
+
+def difference_of(record: Record) -> float | None:
+    """The rating of a minus that of b over all complete repeats (score mode), else None."""
+    known = [line["difference"] for line in record.lines if line.get("difference") is not None]
+    return fmean(known) if known else None
+
+
+def _pooled(record: Record) -> str:
+    difference = difference_of(record)
+    return "incomplete" if difference is None else by_difference(difference)[0]
+
+
+def _majority(record: Record) -> str:
+    complete = Counter(line["outcome"] for line in record.lines if line["outcome"] != "incomplete").most_common()
+    split = len(complete) > 1 and complete[0][1] == complete[1][1]
+    return "tie" if split else complete[0][0] if complete else "incomplete"
+
+
+def _averaged(records: Sequence[Record]) -> list[str]:
+    """The decision that each line carries where averages decide."""
+    decided = [(line["outcome"], _pooled(one)) for one in records for line in one.lines]
+    return [own if "incomplete" in (own, pooled) else pooled for own, pooled in decided]
 
 
 def _orders(line: Mapping[str, Any]) -> tuple[str | None, str | None]:
     if not line["calls"]:
         return ("identical", "identical") if line["outcome"] == "tie" else (None, None)
-    one, two = (call["winner"] for call in line["calls"])
-    return one, two
-
-
-def _outcome_twice(line: Mapping[str, Any]) -> tuple[str, str]:
-    word = WORDS.get(line["outcome"], line["outcome"])
-    return word, word
+    said = {call["first"]: call["winner"] for call in line["calls"]}
+    return said.get("a", "unasked"), said.get("b", "unasked")
 
 
 def _slices(pair: Pair, more: Sequence[str]) -> Iterator[str]:

@@ -14,33 +14,37 @@ from calibration.correction import correct
 from calibration.errors import CalibrationError
 from calibration.estimate import Estimate, mean, proportion, undefined
 from calibration.length import length_control
+from calibration.one_order import both_share
 from calibration.pairwise import agreement_with_humans, order_effect, shrunk_win_rate, summarize
 from calibration.strength import ratings
 from judge.concluding import conclusion
 from judge.joining import Names
-from judge.pairlines import Record, outcomes_of, records_of, verdicts
+from judge.pairlines import LINES, POINTS, Record, difference_of, outcomes_of, points_of, read_records, verdicts
 from judge.preferences import Preferences
-from judge.runs import rows
+from judge.second_order import Decision, told
 from judge.summary import totals
+from rubrics.model import Scale
 
-LINES = "comparisons.jsonl"
 SMALLEST_SLICE = 5
-IDENTITY = ("case_id", "rubric", "repeat", "a", "b")
 COUNTS = ("n", "a_wins", "b_wins", "ties", "both_fail", "inconsistent", "incomplete")
 SINGLE = ("position_consistency", "inconsistent_rate", "first_preference", "preference_fairness")
-POINTS: Mapping[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5, "inconsistent": 0.5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the summary needs beside the lines. `label_design` says how the labelled questions were chosen."""
+    """What the summary needs beside the lines. `label_design` says how the labelled questions were chosen.
+
+    `decisions`: what `--second-order auto` decided for each pair of systems; None where both orders are the rule.
+    """
 
     pairs: tuple[Names, ...]
+    scale: Scale
     chosen: Mapping[Names, frozenset[str]] | None = None
     seed: int = 0
     slice_by: tuple[str, ...] = ()
     humans: Preferences = field(default_factory=dict)
     label_design: str = "unknown"
+    decisions: Mapping[Names, Decision] | None = None
 
 
 def summarize_pairs(run: Path, settings: Settings, wanted: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -49,18 +53,15 @@ def summarize_pairs(run: Path, settings: Settings, wanted: Iterable[Mapping[str,
     Two systems: the flat comparison summary. More: the judge's behaviour over all pairs at the top, `comparisons` with
     one flat summary each (p adjusted by Holm), and `ratings`. Lines of other pairs are left out and counted.
     """
-    current = {tuple(identity[name] for name in IDENTITY) for identity in wanted}
-    known = {
-        (one.a, one.b, one.case_id): one for one in records_of(run, settings.pairs, settings.chosen, settings.slice_by)
-    }
-    gone = 0
-    for row in rows(run, LINES):
-        if tuple(row[name] for name in IDENTITY) in current:
-            known[row["a"], row["b"], row["case_id"]].lines.append(row)
-        else:
-            gone += 1
-    records = [one for one in known.values() if one.lines]
-    parts = [_comparison(pair, [one for one in records if (one.a, one.b) == pair], settings) for pair in settings.pairs]
+    records, gone = read_records(run, settings.pairs, wanted, chosen=settings.chosen, slice_by=settings.slice_by)
+    spent = totals(run, LINES)
+    parts = []
+    for pair in settings.pairs:
+        own = [one for one in records if (one.a, one.b) == pair]
+        part = _comparison(pair, own, settings)
+        if settings.decisions is not None:
+            part["second_order"] = told(settings.decisions.get(pair), own, part["win_rate_a"], spent)
+        parts.append(part)
     adjusted = holm([part["p_value"] for part in parts])
     for part, p in zip(parts, adjusted, strict=True):
         part["p_holm"] = p
@@ -71,46 +72,73 @@ def summarize_pairs(run: Path, settings: Settings, wanted: Iterable[Mapping[str,
     return whole | {
         "n_lines_gone": gone,
         "error_rate": incomplete / len(lines) if lines else None,
-        "totals": totals(run, LINES),
+        "totals": spent,
     }
 
 
 def _comparison(pair: Names, records: list[Record], settings: Settings) -> dict[str, Any]:
     lines = [line for one in records for line in one.lines]
-    quick = any(line["mode"] == "quick" for line in lines)
+    mode = lines[0]["mode"] if lines else "full"
     outcomes = outcomes_of(records)
-    summary = _counted(records, quick)
-    wins = [POINTS.get(outcome) for outcome in outcomes]
+    summary = _counted(records)
+    wins = points_of(records)
     return {
         "a": pair[0],
         "b": pair[1],
         **summary,
-        **({"mean_p_a": _mean_p(records).to_dict(), "pointwise": _pointwise(records)} if quick else {}),
-        "mode": "quick" if quick else "full",
+        **({"mean_p_a": _mean_p(records).to_dict(), "pointwise": _pointwise(records)} if mode == "quick" else {}),
+        **(_rated(records, settings.scale) if mode == "score" else {}),
+        "mode": mode,
         "n_repeats": max((len(one.lines) for one in records), default=0),
         "identical": sum(one.lines[0]["reason"] == "identical_answers" for one in records),
         "mde": minimal_detectable_effect(summary["win_rate_a"]["se"]) if summary["win_rate_a"]["se"] else None,
         "order_effect": _order_effect(records),
         "leans": dict(Counter(line["lean"] for line in lines if line["lean"])),
         "length": _length(wins, records),
-        "slices": _sliced(records, quick),
+        "slices": _sliced(records),
         **_people(outcomes, records, settings.humans.get(pair, {}), settings),
         "reasons": dict(Counter(_reason(line) for line in lines if line["outcome"] == "incomplete")),
         "flags": dict(Counter(flag for line in lines for flag in line["flags"]).most_common()),
     }
 
 
-def _counted(records: Sequence[Record], quick: bool) -> dict[str, Any]:
-    """The contract's counts and estimates. In quick mode counts, win rate and p follow the mean over both orders,
-    consistency and position the single verdicts."""
+def _counted(records: Sequence[Record], both: float | None = None) -> dict[str, Any]:
+    """The contract's counts and estimates; `both` is the share judged in both orders of what `records` are a part."""
     if not records:
         nothing = undefined("no_values").to_dict()
         return dict.fromkeys(COUNTS, 0) | {"win_rate_a": nothing, "p_value": 1.0} | dict.fromkeys(SINGLE, nothing)
-    by_verdict = as_json(summarize(verdicts(records)))
-    if not quick:
-        return dict(by_verdict)
-    by_outcome = as_json(summarize(verdicts(records, by_outcome=True)))
-    return {name: by_verdict[name] if name in SINGLE else by_outcome[name] for name in by_verdict}
+    return dict(as_json(summarize(verdicts(records), both_share=both)))
+
+
+def _rated(records: Sequence[Record], scale: Scale) -> dict[str, Any]:
+    """Score mode: the mean rating of either system and their difference, in levels, a pair counting once.
+
+    Identical answers differ by 0 and have no ratings of their own. `first_bonus` is how much higher a reply is rated
+    when it is shown first, from the single calls: it cancels in the difference where both orders were asked.
+    """
+    width = float(scale.max - scale.min)
+    known = [(difference_of(one), one.question) for one in records]
+    calls = [(call, one.question) for one in records for line in one.lines for call in line["calls"]
+             if line["difference"] is not None]  # fmt: skip
+    bonus = [(call["ratings"]["a"] - call["ratings"]["b"]) * (1 if call["first"] == "a" else -1) for call, _ in calls]
+    questions = [question for _, question in calls]
+    ends = (float(scale.min), float(scale.max))
+    return {
+        "mean_difference": _clustered(*_defined(known), (-width, width)).to_dict(),
+        "mean_rating_a": _clustered([float(call["ratings"]["a"]) for call, _ in calls], questions, ends).to_dict(),
+        "mean_rating_b": _clustered([float(call["ratings"]["b"]) for call, _ in calls], questions, ends).to_dict(),
+        "first_bonus": _clustered([float(value) for value in bonus], questions, (-width, width)).to_dict(),
+        "scale": [scale.min, scale.max],
+    }
+
+
+def _defined(known: Iterable[tuple[float | None, str]]) -> tuple[list[float], list[str]]:
+    kept = [(value, question) for value, question in known if value is not None]
+    return [value for value, _ in kept], [question for _, question in kept]
+
+
+def _clustered(values: list[float], questions: list[str], bounds: tuple[float, float]) -> Estimate:
+    return mean(values, clusters=_shared(questions), bounds=bounds)
 
 
 def _order_effect(records: Sequence[Record]) -> dict[str, Any]:
@@ -121,8 +149,8 @@ def _order_effect(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _mean_p(records: Sequence[Record]) -> Estimate:
-    known = [(line["p_a"], one.question) for one in records for line in one.lines if line["p_a"] is not None]
-    return mean([p for p, _ in known], clusters=_shared([question for _, question in known]), bounds=(0.0, 1.0))
+    known = [(line["p_a"], one.question) for one in records for line in one.lines]
+    return _clustered(*_defined(known), (0.0, 1.0))
 
 
 def _pointwise(records: Sequence[Record]) -> dict[str, Any] | None:
@@ -155,7 +183,7 @@ def _length(wins: Sequence[float | None], records: Sequence[Record]) -> dict[str
     }
 
 
-def _sliced(records: Sequence[Record], quick: bool) -> list[dict[str, Any]]:
+def _sliced(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Slices of at least five pairs that are not everything, with p after Holm over them."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for one in records:
@@ -163,9 +191,10 @@ def _sliced(records: Sequence[Record], quick: bool) -> list[dict[str, Any]]:
             groups[name].append(one)
     kept = {name: found for name, found in groups.items() if SMALLEST_SLICE <= len(found) < len(records)}
     counts = (*COUNTS, "win_rate_a", "p_value")
+    both = both_share(verdicts(records)) if kept else None
     parts = []
     for name, found in sorted(kept.items()):
-        summary = _counted(found, quick)
+        summary = _counted(found, both)
         parts.append({"slice": name, **{count: summary[count] for count in counts}})
     for part, p in zip(parts, holm([part["p_value"] for part in parts]), strict=True):
         part["p_holm"] = p
@@ -207,9 +236,8 @@ def _reason(line: Mapping[str, Any]) -> str:
 
 def _several(records: list[Record], parts: list[dict[str, Any]], settings: Settings) -> dict[str, Any]:
     """More than two systems: the judge's behaviour over all pairs, each comparison, and ratings of the systems."""
-    quick = any(line["mode"] == "quick" for one in records for line in one.lines)
-    whole = _counted(records, quick)
-    rated = ratings(verdicts(records, by_outcome=quick, named=True), seed=settings.seed) if records else []
+    whole = _counted(records)
+    rated = ratings(verdicts(records, named=True), seed=settings.seed) if records else []
     return {
         "systems": list(dict.fromkeys(name for pair in settings.pairs for name in pair)),
         "n": whole["n"],

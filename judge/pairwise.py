@@ -1,32 +1,29 @@
-"""The pairwise protocol: two answers are shown in both orders, and the two verdicts become one outcome.
+"""The pairwise protocol: two answers are shown in both orders, and what is said of them becomes one outcome.
 
-PairTask --plan--> PairPlan (two calls, or an outcome decided by code) --ask--> replies --settle--> Comparison
+PairTask --plan--> PairPlan (a call per order, or an outcome decided by code) --ask--> replies --settle--> Comparison
+
+full   a verdict in each order; the two combine by a table
+score  both answers rated in each order; the ratings are averaged, and the difference decides (BPC: Wang et al. 2023)
+quick  one token in each order; the mean of the two probabilities decides
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import rubrics
-from calibration.verdicts import COMBINE
 from judge.cases import Case
+from judge.combining import ORDERS, Call, Side, by_difference, combine, mapped, mean_difference, mean_p_a, other
 from judge.llm.request import Reply, Request
-from judge.pointwise import LOW_MASS, Keys, Mode, Plan, Task, plan, probability, request_of, settle, spent
+from judge.pointwise import LOW_MASS, Keys, PairMode, Plan, Task, plan, probability, request_of, settle, spent
 from judge.runs import work_key
 from rubrics.model import Layout, Prompt, Rubric
+from rubrics.settling_pair import PairVerdict
 
-Side = Literal["a", "b"]
-Winner = Literal["a", "b", "tie", "both_fail"]
-
-ORDERS: tuple[Side, Side] = ("a", "b")
 FLAGGED_MASS = 0.9
-
-LEANS: Mapping[tuple[str, str], Side] = {
-    ("a", "tie"): "a", ("b", "tie"): "b", ("a", "both_fail"): "a", ("b", "both_fail"): "b"
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +44,16 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PairTask:
-    """One comparison to make. `pointwise` is a rubric whose quick scores of both answers stand beside it, or None."""
+    """One comparison to make. `pointwise` is a rubric whose quick scores of both answers stand beside it, or None.
+
+    `orders` are the sides to be shown first: both, or one where the second order is left out.
+    """
 
     pair: Pair
     rubric: Rubric
     repeat: int = 0
     pointwise: Rubric | None = None
+    orders: tuple[Side, ...] = ORDERS
 
     def identity(self) -> dict[str, Any]:
         pair = self.pair
@@ -75,35 +76,20 @@ class PairPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What one order said: `first` is the side shown first, `winner` the verdict mapped back to the sides."""
-
-    first: Side
-    status: Literal["scored", "cannot_judge", "error"]
-    key: str
-    verdict: str | None = None
-    winner: Winner | None = None
-    margin: str | None = None
-    p_first: float | None = None
-    reason: str | None = None
-    flags: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        names = ("first", "status", "verdict", "winner", "margin", "p_first", "key")
-        return {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
-    """One line of comparisons.jsonl (CONTRACTS 3)."""
+    """One line of comparisons.jsonl (CONTRACTS 3), in score mode with `difference`, a minus b in levels.
+
+    A line with one call where both orders could have been asked says `second_order: "skipped"`.
+    """
 
     plan: PairPlan
     judge: str
-    mode: Mode
+    mode: PairMode
     calls: tuple[Call, ...]
     outcome: str
     lean: Side | None
     p_a: float | None
+    difference: float | None
     reason: str | None
     flags: tuple[str, ...]
     pointwise: Mapping[str, Any] | None
@@ -125,26 +111,28 @@ class Comparison:
             "flags": list(self.flags),
             **spent(self.replies),
         }
-        return row if self.pointwise is None else {**row, "pointwise": dict(self.pointwise)}
+        if self.pointwise is not None:
+            row["pointwise"] = dict(self.pointwise)
+        if self.mode == "score":
+            row["difference"] = self.difference
+        if len(self.calls) == 1:
+            row["second_order"] = "skipped"
+        return row
 
 
-def plan_pair(task: PairTask, client: Keys, *, mode: Mode, secret: bytes, layout: Layout = "rubric_first") -> PairPlan:
-    """The two calls of a comparison (one per order), rendered and named; no call is made.
+def plan_pair(
+    task: PairTask, client: Keys, *, mode: PairMode, secret: bytes, layout: Layout = "rubric_first"
+) -> PairPlan:
+    """The calls of a comparison (one per order), rendered and named; no call is made.
 
     Identical answers (after Unicode composition and white space) are a tie without a call. A case that lacks what the
-    criterion requires is incomplete without a call. In quick mode each call asks for one token, A or B.
+    criterion requires is incomplete without a call. In quick mode each call asks for one token, A or B; in score mode
+    for a rating of either reply on the rubric's scale.
     """
-    pair = task.pair
-    decided = _decided(task)
-    if decided is not None:
-        return PairPlan(task, work_key({"calls": ()}), decided=decided)
-    if mode == "full":
-        shown = [pair.shown(first) for first in ORDERS]
-        prompts = tuple(
-            rubrics.render_pair(task.rubric, pair.case, *answers, secret=secret, layout=layout) for answers in shown
-        )
-    else:
-        prompts = tuple(rubrics.render_pair_quick(pair.case, *pair.shown(first)) for first in ORDERS)
+    known = decided(task.pair, task.rubric)
+    if known is not None:
+        return PairPlan(task, work_key({"calls": ()}), decided=known)
+    prompts = tuple(_prompt(task, first, mode, secret, layout) for first in task.orders)
     requests = tuple(request_of(prompt, task.repeat) for prompt in prompts)
     keys = tuple(client.key(request) for request in requests)
     twins = _twins(task, client, secret) if mode == "quick" and task.pointwise else ()
@@ -155,48 +143,43 @@ def plan_pair(task: PairTask, client: Keys, *, mode: Mode, secret: bytes, layout
     )  # fmt: skip
 
 
-def settle_comparison(planned: PairPlan, replies: Sequence[Reply], *, judge: str, mode: Mode) -> Comparison:
-    """The comparison that follows from a plan and its replies, both orders mapped back to the sides and combined."""
+def _prompt(task: PairTask, first: Side, mode: PairMode, secret: bytes, layout: Layout) -> Prompt:
+    case, shown = task.pair.case, task.pair.shown(first)
+    if mode == "quick":
+        return rubrics.render_pair_quick(case, *shown)
+    ask: Literal["verdict", "ratings"] = "verdict" if mode == "full" else "ratings"
+    return rubrics.render_pair(task.rubric, case, *shown, secret=secret, layout=layout, ask=ask)
+
+
+def settle_comparison(planned: PairPlan, replies: Sequence[Reply], *, judge: str, mode: PairMode) -> Comparison:
+    """The comparison that follows from a plan and its replies, the orders mapped back to the sides and combined.
+
+    Full mode combines by the table. Score and quick mode average over the orders instead, so that a contradiction is
+    weighed and not counted as such; there the table only says that an order without a verdict makes it incomplete.
+    """
     pair = planned.task.pair
     if planned.decided is not None:
         outcome, reason = planned.decided
-        return Comparison(planned, judge, mode, (), outcome, None, None, reason, pair.flags, None, ())
-    order = _full_call if mode == "full" else _quick_call
-    calls = tuple(order(planned, n, replies[n]) for n in range(len(ORDERS)))
+        same = 0.0 if outcome == "tie" else None
+        return Comparison(planned, judge, mode, (), outcome, None, None, same, reason, pair.flags, None, ())
+    one_call = {"full": _full_call, "score": _rated_call, "quick": _quick_call}[mode]
+    n_calls = len(planned.prompts)
+    calls = tuple(one_call(planned, n, replies[n]) for n in range(n_calls))
     outcome, lean = combine(calls)
-    p_a = mean_p_a(calls)
+    p_a, difference = mean_p_a(calls), mean_difference(calls)
     if p_a is not None:
         outcome, lean = ("tie" if p_a == 0.5 else "a" if p_a > 0.5 else "b"), None
+    if difference is not None:
+        outcome, lean = by_difference(difference)
     flags = dict.fromkeys((*pair.flags, *(flag for call in calls for flag in call.flags)))
     if mode == "quick":
         flags["calibrate_first"] = None
-    failed = [f"order {n} ({call.first} first): {call.reason}" for n, call in enumerate(calls, 1) if call.reason]
+    failed = [f"order {ORDERS.index(call.first) + 1} ({call.first} first): {call.reason}"
+              for call in calls if call.reason]  # fmt: skip
     return Comparison(
-        planned, judge, mode, calls, outcome, lean, p_a, "; ".join(failed) or None, tuple(flags),
-        _settled_twins(planned, replies[len(ORDERS) :], judge), tuple(replies),
+        planned, judge, mode, calls, outcome, lean, p_a, difference, "; ".join(failed) or None, tuple(flags),
+        _settled_twins(planned, replies[n_calls:], judge), tuple(replies),
     )  # fmt: skip
-
-
-def combine(calls: Sequence[Call]) -> tuple[str, Side | None]:
-    """Outcome and lean of both orders together, by the tables COMBINE and LEANS; no verdict makes it incomplete."""
-    one, two = (call.winner for call in calls)
-    if one is None or two is None:
-        return "incomplete", None
-    order = (one, two) if (one, two) in COMBINE else (two, one)
-    return COMBINE[order], LEANS.get(order)
-
-
-def mean_p_a(calls: Sequence[Call]) -> float | None:
-    """The probability of a, averaged over both orders (quick mode): (p1 + 1 - p2) / 2, else None."""
-    ps = [call.p_first if call.first == "a" else 1 - call.p_first for call in calls if call.p_first is not None]
-    return sum(ps) / 2 if len(ps) == len(ORDERS) else None
-
-
-def mapped(verdict: str, first: Side) -> Winner:
-    """A positional verdict as the side that won."""
-    second: Side = "b" if first == "a" else "a"
-    table: Mapping[str, Winner] = {"first": first, "second": second, "tie": "tie", "both_fail": "both_fail"}
-    return table[verdict]
 
 
 def same_text(one: str, two: str) -> bool:
@@ -204,31 +187,40 @@ def same_text(one: str, two: str) -> bool:
     return unicodedata.normalize("NFC", one).split() == unicodedata.normalize("NFC", two).split()
 
 
-def _decided(task: PairTask) -> tuple[str, str] | None:
-    if same_text(task.pair.answer_a, task.pair.answer_b):
+def decided(pair: Pair, rubric: Rubric) -> tuple[str, str] | None:
+    """Outcome and reason of a pair that needs no call, or None."""
+    if same_text(pair.answer_a, pair.answer_b):
         return "tie", "identical_answers"
-    needed = [name for name in ("contexts", "reference") if name in task.rubric.requires]
-    lacking = [name for name in needed if not getattr(task.pair.case, name)]
+    needed = [name for name in ("contexts", "reference") if name in rubric.requires]
+    lacking = [name for name in needed if not getattr(pair.case, name)]
     return ("incomplete", f"missing_{lacking[0]}") if lacking else None
 
 
 def _full_call(planned: PairPlan, n: int, reply: Reply) -> Call:
-    first, pair = ORDERS[n], planned.task.pair
+    return _called(planned, n, reply, rubrics.settle_pair)
+
+
+def _rated_call(planned: PairPlan, n: int, reply: Reply) -> Call:
+    return _called(planned, n, reply, rubrics.settle_ratings)
+
+
+def _called(planned: PairPlan, n: int, reply: Reply, settled: Callable[..., PairVerdict]) -> Call:
+    task, key = planned.task, planned.keys[n]
+    first = task.orders[n]
     if reply.error_kind is not None:
-        return _failed(first, planned.keys[n], reply.error_kind, reply.error)
-    found = rubrics.settle_pair(
-        planned.task.rubric, pair.case, reply.parsed or {}, planned.prompts[n], *pair.shown(first)
-    )
+        return _failed(first, key, reply.error_kind, reply.error)
+    found = settled(task.rubric, task.pair.case, reply.parsed or {}, planned.prompts[n], *task.pair.shown(first))
     if found.error_kind is not None:
-        return _failed(first, planned.keys[n], found.error_kind, found.reason)
+        return _failed(first, key, found.error_kind, found.reason)
     if found.verdict is None:
-        return Call(first, "cannot_judge", planned.keys[n], reason=found.reason, flags=found.flags)
-    winner = mapped(found.verdict, first)
-    return Call(first, "scored", planned.keys[n], found.verdict, winner, found.margin, flags=found.flags)
+        return Call(first, "cannot_judge", key, reason=found.reason, flags=found.flags)
+    ratings = None if found.ratings is None else dict(zip((first, other(first)), found.ratings, strict=True))
+    return Call(first, "scored", key, found.verdict, mapped(found.verdict, first), found.margin, ratings=ratings,
+                flags=found.flags)  # fmt: skip
 
 
 def _quick_call(planned: PairPlan, n: int, reply: Reply) -> Call:
-    first, prompt = ORDERS[n], planned.prompts[n]
+    first, prompt = planned.task.orders[n], planned.prompts[n]
     if reply.error_kind is not None:
         return _failed(first, planned.keys[n], reply.error_kind, reply.error)
     p, mass = probability(reply, prompt.tokens)

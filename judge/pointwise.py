@@ -17,6 +17,7 @@ from judge.llm.request import Reply, Request
 from rubrics.model import Layout, Outcome, Prompt, Rubric, Unit
 
 Mode = Literal["full", "quick"]
+PairMode = Literal["full", "quick", "score"]
 LOW_MASS = 1e-6
 
 
@@ -27,6 +28,9 @@ class Task:
     case: Case
     rubric: Rubric
     repeat: int = 0
+
+    def identity(self) -> dict[str, Any]:
+        return {"case_id": self.case.id, "rubric": self.rubric.id, "repeat": self.repeat}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 from judge.cases import load_normalised
+from judge.combining import Winner
 from judge.errors import InputError, UsageError
 from judge.joining import Names
-from judge.pairwise import Winner
 
 WORDS: Mapping[str, Winner] = {"a": "a", "b": "b", "tie": "tie", "both_fail": "both_fail"}
 Preferences = dict[Names, dict[str, Winner]]

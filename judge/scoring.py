@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from judge.errors import UsageError
 from judge.llm.budget import Budget, OverBudget
 from judge.llm.client import Client
 from judge.llm.request import Reply, Request
-from judge.pointwise import Judgment, Mode, Plan, Task, plan, settle
+from judge.pointwise import Mode, PairMode, Plan, Task, plan, settle
 from judge.runs import Run, questions_of, write_json
 from judge.summary import summarize, totals
 from rubrics.model import Layout, Rubric
@@ -60,64 +60,76 @@ class Job:
 
 
 @dataclass(slots=True)
-class Score:
-    """The work on one run: `work` is the life of one task, from plan to written line."""
+class Invocation:
+    """One invocation at work on an open run: what takes each task from its calls to its written line."""
 
-    job: Job
     run: Run
     client: Client
     stop: Stop
     watcher: Watcher
+    started: float = field(default_factory=time.time)
     returned: set[str] = field(default_factory=set)
 
-    async def work(self, task: Task) -> None:
-        planned = plan(task, self.client, mode=self.job.mode, secret=self.job.secret, layout=self.job.layout)
-        done = self.run.finished({"case_id": task.case.id, "rubric": task.rubric.id, "repeat": task.repeat})
-        if done == (bytes.fromhex(planned.key), task.rubric.rubric_hash):
+    async def replies(
+        self, identity: Mapping[str, Any], key: str, rubric: Rubric, requests: Sequence[Request]
+    ) -> list[Reply] | None:
+        """The replies to a task's calls; None where its line is finished, or where the budget ends before them."""
+        if self.run.finished(identity) == (bytes.fromhex(key), rubric.rubric_hash):
             self.watcher.judged({}, kept=True)
-            return
+            return None
         try:
-            replies = await ask_all(self.run, self.client, planned.requests, self.returned)
+            return await asyncio.gather(*(self._reply(request) for request in requests))
         except OverBudget:
             self.stop.request("max_cost")
-            return
-        self.write(settle(planned, replies, judge=self.job.judge, mode=self.job.mode))
+            return None
 
-    def write(self, judgment: Judgment) -> None:
-        row = judgment.to_row()
-        self.run.append(row)
-        self.watcher.judged(row, kept=False)
-
-
-async def ask_all(run: Run, client: Client, requests: Sequence[Request], returned: set[str]) -> list[Reply]:
-    """The archived reply of this run where there is one, else the client's (cache or call), each archived at once."""
-
-    async def ask(request: Request) -> Reply:
-        archived = run.reply(client.key(request))
+    async def _reply(self, request: Request) -> Reply:
+        """The archived reply of this run where there is one, else the client's (cache or call), archived at once."""
+        archived = self.run.reply(self.client.key(request))
         if archived is not None:
             return archived
-        reply = await client.ask(request)
+        reply = await self.client.ask(request)
         if reply.model_returned:
-            returned.add(reply.model_returned)
-        run.append_reply(request, reply)
+            self.returned.add(reply.model_returned)
+        self.run.append_reply(request, reply)
         return reply
 
-    return await asyncio.gather(*(ask(request) for request in requests))
+    def write(self, row: dict[str, Any], status: str) -> None:
+        self.run.append(row)
+        self.watcher.judged({**row, "status": status}, kept=False)
+
+    def close(self) -> None:
+        """Adds this invocation to run.json: when, how long, why it ended, which model versions answered."""
+        run = self.run
+        judge = run.manifest["judge"]
+        judge["model_returned"] = sorted({*judge.get("model_returned", []), *self.returned})
+        run.manifest["resolved"] = self.client.resolved
+        wall = round(time.time() - self.started, 3)
+        run.manifest["invocations"].append(
+            {"started": round(self.started, 3), "wall_s": wall, "stopped": self.stop.why}
+        )
+        run.save()
 
 
 async def score_run(
     run: Run, job: Job, client: Client, *, n_cases: int, stop: Stop, watcher: Watcher | None = None
 ) -> dict[str, Any]:
     """Judges what is missing in an open run, compacts it, and returns its summary (also written as summary.json)."""
-    started = time.time()
     watcher = watcher or Nobody()
     watcher.start(n_cases * len(job.rubrics) * job.repeats)
-    score = Score(job, run, client, stop, watcher)
-    tasks = job.tasks(run.path / "cases.jsonl")
+    invocation = Invocation(run, client, stop, watcher)
+
+    async def work(task: Task) -> None:
+        planned = plan(task, client, mode=job.mode, secret=job.secret, layout=job.layout)
+        replies = await invocation.replies(task.identity(), planned.key, task.rubric, planned.requests)
+        if replies is not None:
+            judgment = settle(planned, replies, judge=job.judge, mode=job.mode)
+            invocation.write(judgment.to_row(), judgment.outcome.status)
+
     try:
-        await run_pool(tasks, score.work, workers=job.workers, stop=stop)
+        await run_pool(job.tasks(run.path / "cases.jsonl"), work, workers=job.workers, stop=stop)
     finally:
-        note_invocation(run, client, started, stop, score.returned)
+        invocation.close()
     run.compact(_every_identity(run, max(job.repeats, run.manifest.get("repeats", 1))))
     summary = summarize(run.path)
     summary["stopped"] = stop.why
@@ -125,17 +137,6 @@ async def score_run(
     run.save()
     write_json(run.path / "summary.json", summary)
     return summary
-
-
-def note_invocation(run: Run, client: Client, started: float, stop: Stop, returned: set[str]) -> None:
-    """Adds this invocation to run.json: when, how long, why it ended, which model versions answered."""
-    judge = run.manifest["judge"]
-    judge["model_returned"] = sorted({*judge.get("model_returned", []), *returned})
-    run.manifest["resolved"] = client.resolved
-    run.manifest["invocations"].append(
-        {"started": round(started, 3), "wall_s": round(time.time() - started, 3), "stopped": stop.why}
-    )
-    run.save()
 
 
 def _every_identity(run: Run, repeats: int) -> Iterator[dict[str, Any]]:
@@ -148,7 +149,10 @@ def _every_identity(run: Run, repeats: int) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run would send: nothing was sent to learn it. Tokens are estimates; cost is None at an unknown price."""
+    """What a run would send: nothing was sent to learn it. Tokens are estimates; cost is None at an unknown price.
+
+    `least_calls`: the fewest calls, where a rule may skip some of `calls` on the way; None without such a rule.
+    """
 
     judgments: int
     without_call: int
@@ -157,6 +161,7 @@ class Forecast:
     input_tokens: int
     max_output_tokens: int
     max_cost_usd: float | None
+    least_calls: int | None = None
 
 
 def plans(job: Job, cases: Path, client: Client) -> Iterator[Plan]:
@@ -184,8 +189,12 @@ def forecast(work: Iterable[Sequence[Request]], client: Client, finished: Run | 
     return Forecast(judgments, without, calls, cached, tokens, room, cost)
 
 
-def suited(rubrics: Sequence[Rubric], mode: Mode, local: bool) -> None:
+def suited(rubrics: Sequence[Rubric], mode: PairMode, local: bool) -> None:
     """Refuses, before anything is spent, a rubric that this mode or judge cannot carry."""
+    if mode == "score":
+        raise UsageError(
+            "--mode score rates two answers side by side: it is a mode of `judge compare`. Here: full, quick"
+        )
     for rubric in rubrics:
         if rubric.mode == "pairwise":
             raise UsageError(f"rubric {rubric.id!r} compares two answers: use `judge compare`, or a pointwise rubric")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.cases import Case
+from judge.combining import ORDERS
 from judge.errors import UsageError
 from judge.report.page import Section, figure
 from judge.runs import cases_of, manifest, read_lines, rows
@@ -92,16 +93,28 @@ def one_comparison(row: Mapping[str, Any]) -> list[Section]:
     notes = [f"outcome: {row[row['outcome']] if row['outcome'] in ('a', 'b') else row['outcome']}"]
     if row["lean"]:
         notes.append(f"leaning to {row[row['lean']]}")
-    for n, call in enumerate(row["calls"], 1):
+    for call in row["calls"]:
         winner = row[call["winner"]] if call["winner"] in ("a", "b") else call["winner"] or call["status"]
-        detail = f"P(first) {call['p_first']:.3f}" if call["p_first"] is not None else f"margin {call['margin']}"
-        notes.append(f"order {n}, {row[call['first']]} shown first: {call['verdict']} = {winner}, {detail}")
+        order = f"order {ORDERS.index(call['first']) + 1}, {row[call['first']]} shown first"
+        notes.append(f"{order}: {call['verdict']} = {winner}{_detail(row, call)}")
+    if "second_order" in row:
+        notes.append("the other order was left out by --second-order auto: this one stands alone")
     if row["p_a"] is not None:
         notes.append(f"mean probability of {row['a']} over both orders: {row['p_a']:.3f}")
+    if row.get("difference") is not None and row["calls"]:
+        notes.append(f"mean rating of {row['a']} minus {row['b']}: {row['difference']:+.2f} (half a level decides)")
     notes += [f"reason: {row['reason']}"] if row["reason"] else []
     notes += [f"flags: {', '.join(row['flags'])}"] if row["flags"] else []
     head = Section(f"{row['rubric']}: {row['a']} against {row['b']}, repeat {row['repeat']}", notes=notes)
     return [head, *_prompts({**row, "mode": "full"})]
+
+
+def _detail(row: Mapping[str, Any], call: Mapping[str, Any]) -> str:
+    if call["p_first"] is not None:
+        return f", P(first) {call['p_first']:.3f}"
+    if call.get("ratings"):
+        return ", " + ", ".join(f"{row[side]} rated {call['ratings'][side]}" for side in ORDERS)
+    return f", margin {call['margin']}" if call["margin"] else ""
 
 
 def _prompts(row: Mapping[str, Any]) -> list[Section]:

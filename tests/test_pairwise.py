@@ -11,15 +11,16 @@ import pytest
 
 from calibration.pairwise import summarize
 from judge.cases import Case
+from judge.combining import Call, by_difference, combine, mapped, mean_difference, mean_p_a
 from judge.errors import InputError, UsageError
 from judge.joining import Selection, drawn, join, paired, pairs_of
 from judge.pairlines import Record, outcomes_of, verdicts
-from judge.pairwise import Call, combine, mapped, mean_p_a, same_text
+from judge.pairwise import same_text
 from judge.preferences import preferences_of_cases, read_preferences
 
 
-def call(first: str, winner: str | None, p_first: float | None = None) -> Call:
-    return Call(first, "scored" if winner else "error", "00", winner=winner, p_first=p_first)
+def call(first: str, winner: str | None, p_first: float | None = None, ratings: dict[str, int] | None = None) -> Call:
+    return Call(first, "scored" if winner else "error", "00", winner=winner, p_first=p_first, ratings=ratings)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,43 @@ def test_the_quick_score_is_the_mean_probability_of_a_over_both_orders():
     assert mean_p_a((call("a", "a", 0.8), call("b", None))) is None
 
 
+@pytest.mark.parametrize(
+    "one, two, outcome, lean",
+    [
+        ((4, 2), (5, 3), "a", None),
+        ((2, 4), (3, 3), "b", None),  # one level on average
+        ((3, 3), (4, 3), "a", None),  # half a level is enough
+        ((4, 3), (3, 4), "tie", None),  # a contradiction that cancels
+        ((4, 3), (1, 4), "b", None),  # a contradiction that does not: (1 - 3) / 2
+        ((3, 3), (3, 3), "tie", None),
+    ],
+)
+def test_ratings_of_both_orders_are_averaged_before_the_difference_decides(one, two, outcome, lean):
+    calls = [
+        call(first, "tie", ratings=dict(zip("ab", given, strict=True))) for first, given in (("a", one), ("b", two))
+    ]
+    assert by_difference(mean_difference(calls)) == (outcome, lean)
+
+
+def test_less_than_half_a_level_is_a_tie_with_a_lean():
+    # three repeats of two orders: differences 1, 0, 0, 0, 1, 0 are 2 / 6 on average
+    assert by_difference(2 / 6) == ("tie", "a")
+    assert by_difference(-2 / 6) == ("tie", "b")
+    assert by_difference(3 / 6) == ("a", None)
+
+
+def test_an_order_without_ratings_leaves_no_difference():
+    assert mean_difference((call("a", "a", ratings={"a": 4, "b": 2}), call("b", None))) is None
+    assert mean_difference(()) is None
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+@pytest.mark.parametrize("winner", ["a", "b", "tie", "both_fail"])
+def test_a_single_order_is_taken_at_its_word(first, winner):
+    assert combine((call(first, winner),)) == (winner, None)
+    assert combine((call(first, None),)) == ("incomplete", None)
+
+
 def test_answers_that_differ_in_white_space_or_composition_are_the_same():
     assert same_text("caf\u00e9  closes\nat 5", "cafe\u0301 closes at 5 ")
     assert not same_text("It closes at 5", "It closes at 6")
@@ -76,9 +114,11 @@ def vector(name: str) -> dict[str, Any]:
 
 
 def record(n: int, *winners: str, outcome: str | None = None) -> Record:
-    calls = [{"winner": winner} for winner in winners]
-    outcome = outcome or combine([call(first, winner) for first, winner in zip("ab", winners, strict=True)])[0]
-    return Record("p", "q", f"c{n}", f"c{n}", [], 0, [{"calls": calls, "outcome": outcome, "reason": None}])
+    said = list(zip("ab", winners, strict=True))
+    calls = [{"first": first, "winner": winner} for first, winner in said]
+    outcome = outcome or combine([call(first, winner) for first, winner in said])[0]
+    line = {"calls": calls, "outcome": outcome, "reason": None, "mode": "full"}
+    return Record("p", "q", f"c{n}", f"c{n}", [], 0, [line])
 
 
 def test_lines_of_a_run_give_the_position_measures_of_the_vector():
@@ -103,6 +143,42 @@ def test_a_pair_over_its_repeats_is_what_most_complete_ones_say():
     said.lines += record(0, "b", "b").lines
     assert outcomes_of([said]) == ["tie"]
     assert outcomes_of([record(1, "a", "error", outcome="incomplete")]) == ["incomplete"]
+
+
+def rated(n: int, *differences: float | None) -> Record:
+    """A pair in score mode: a line for each difference, its orders naming the winner by sign, None being incomplete."""
+    lines = []
+    for difference in differences:
+        winner = None if difference is None else "a" if difference > 0 else "b" if difference < 0 else "tie"
+        calls = [{"first": first, "winner": winner} for first in "ab"]
+        outcome = "incomplete" if difference is None else by_difference(difference)[0]
+        lines.append({"calls": calls, "outcome": outcome, "reason": None, "mode": "score", "difference": difference})
+    return Record("p", "q", f"c{n}", f"c{n}", [], 0, lines)
+
+
+def test_repeats_in_score_mode_pool_their_ratings_instead_of_voting():
+    # two of three repeats are ties, and the six ratings together put a ahead by half a level
+    assert outcomes_of([rated(0, 1.5, 0.0, 0.0)]) == ["a"]
+    # two of three repeats are wins of b, and a is ahead over all
+    assert outcomes_of([rated(0, -0.5, -0.5, 4.0)]) == ["a"]
+    assert outcomes_of([rated(0, 0.5, 0.5, None), rated(1, None), rated(2, 0.5, 0.0, 0.0)]) == [
+        "a",
+        "incomplete",
+        "tie",
+    ]
+    summary = summarize(verdicts([rated(0, -0.5, -0.5, 4.0), rated(1, None), rated(2, 0.5, 0.0, 0.0)]))
+    assert (summary.n, summary.a_wins, summary.ties, summary.incomplete) == (3, 1, 1, 1)
+    assert summary.win_rate_a.value == 0.75
+
+
+def test_a_line_with_one_order_counts_with_what_that_order_said():
+    lines = [record(n, "a", "a") for n in range(3)]
+    single = record(3, "a", "a")
+    single.lines[0] |= {"calls": [{"first": "b", "winner": "b"}], "outcome": "b", "second_order": "skipped"}
+    summary = summarize(verdicts([*lines, single]))
+    assert (summary.n, summary.a_wins, summary.b_wins) == (4, 3, 1)
+    assert summary.win_rate_a.value == pytest.approx(0.75)
+    assert summary.position_consistency.n == 3
 
 
 def cases(system: str | None, answers: dict[str, str], **more: Any) -> list[dict[str, Any]]:

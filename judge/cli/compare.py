@@ -57,7 +57,22 @@ def compare(
         list[str] | None,
         typer.Option(help="Further slices: a field of the case or of its metadata.", rich_help_panel=CASES),
     ] = None,
-    mode: common.Mode = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="full (a verdict with quotes), score (both replies rated, the ratings averaged over the orders) or "
+            "quick (one token, needs logprobs). Default: quick for local, else full.",
+            rich_help_panel=JUDGE,
+        ),
+    ] = None,
+    second_order: Annotated[
+        str,
+        typer.Option(
+            help="always, or auto: a random pilot (a tenth, at least 60 pairs) is judged in both orders; where it "
+            "shows a steady judge, the others get one order each, drawn at random. The report says what that saved.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = "always",
     rubrics_dir: common.RubricsDir = None,
     config: common.Config = None,
     api_base: common.ApiBase = None,
@@ -91,6 +106,10 @@ def compare(
     """Compare two systems' answers, every pair in both orders, and learn how position-biased the judge was.
 
     Example: judge compare old.jsonl new.jsonl --rubric preference --model openai/gpt-4o-mini --out pair1
+
+    Rated instead: judge compare old.jsonl new.jsonl --mode score --repeats 3 --model openai/gpt-4o-mini --out pair2
+
+    Cheaper: judge compare old.jsonl new.jsonl --second-order auto --model openai/gpt-4o-mini --out pair3
     """
     from judge.api import Options
     from judge.background import Stop, run
@@ -106,8 +125,9 @@ def compare(
         common.say(["no --rubric given: comparing by `preference` (see `judge rubrics list`)"])
     options = Options(
         rubrics=names or ("preference",), rubrics_dir=tuple(rubrics_dir or ()), model=model, config=config,
-        out=out or default_out(cases, names, model, mode), mode=common.choice(mode, "--mode", ("full", "quick")),
-        repeats=repeats, concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
+        out=out or default_out(cases, names, model, mode),
+        mode=common.choice(mode, "--mode", ("full", "score", "quick")), repeats=repeats,
+        concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
         cache=False if no_cache else cache, limit=limit, sample=sample, seed=seed, format=format,
         map=common.mapping(map), generated_by=generated_by,
     )  # fmt: skip
@@ -119,13 +139,13 @@ def compare(
     points = parse_thresholds(fail_under_point or (), "--fail-under-point")
     design = common.choice(label_design, "--label-design", ("random", "unknown"))
     if dry_run:
-        show_forecast(forecast_pairs(cases, options, selection), options, json, "comparisons")
+        show_forecast(forecast_pairs(cases, options, selection, second_order), options, json, "comparisons")
         return
     stop = Stop()
     with Progress(quiet) as progress:
         work = compare_options(
             cases, options, selection, stop=stop, watcher=progress, labels=labels, label_design=design,
-            slice_by=common.listed(slice_by),
+            slice_by=common.listed(slice_by), second_order=second_order,
         )  # fmt: skip
         result = run(work, stop)
     common.say(result.notes)

@@ -139,10 +139,14 @@ def show_forecast(forecast: Forecast, options: Options, json: bool, words: str =
         return
     cost = "unknown price" if forecast.max_cost_usd is None else f"at most ${forecast.max_cost_usd:.4f}"
     notes = [
-        f"{forecast.judgments} {words}: {forecast.without_call} decided by code, {forecast.calls} calls to send, "
-        f"{forecast.in_cache} calls already in the cache or the run",
+        f"{forecast.judgments} {words}: {forecast.without_call} decided by code, {forecast.calls} calls to send"
+        f"{_least(forecast)}, {forecast.in_cache} calls already in the cache or the run",
         f"about {forecast.input_tokens} tokens in, at most {forecast.max_output_tokens} out; {cost}",
         "nothing was sent",
     ]
     by = find_judge(options.model, options.config).model
     show([Section(f"Dry run: {', '.join(options.rubrics)} by {by}", notes=notes)], common.console())
+
+
+def _least(forecast: Forecast) -> str:
+    return "" if forecast.least_calls is None else f" (or as few as {forecast.least_calls} by --second-order auto)"

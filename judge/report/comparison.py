@@ -8,10 +8,21 @@ from typing import Any
 
 from judge.report.page import Section, brief, counted, estimated, figure, markdown
 from judge.report.scores import STOPPED, totals_section
+from judge.report.swapping import second_order, swapping
 from judge.runs import manifest, read_lines, rows
 
 EXAMPLES = 5
-COUNTS = ("n", "a_wins", "b_wins", "ties", "both_fail", "inconsistent", "incomplete")
+COUNTS = {
+    "n": "pairs", "a_wins": "A wins", "b_wins": "B wins", "ties": "ties", "both_fail": "both fail",
+    "inconsistent": "contradicted", "incomplete": "incomplete",
+}  # fmt: skip
+NEVER = {"score": ("both_fail", "inconsistent")}
+DECIDED = {
+    "full": "contradicted: the two orders name different winners; it counts half a win for each, as a tie does",
+    "quick": "each pair is decided by the mean probability over both orders",
+    "score": "each pair is decided by its ratings averaged over both orders and all repeats: half a level or more is "
+    "a win, less is a tie; orders that contradict each other are weighed in that mean",
+}
 
 
 def sections(run: Path, summary: Mapping[str, Any]) -> list[Section]:
@@ -24,7 +35,7 @@ def sections(run: Path, summary: Mapping[str, Any]) -> list[Section]:
         _results(comparisons, summary, made),
         *([_ratings(summary["ratings"])] if several else []),
         *(section for one in comparisons for section in _details(one, several)),
-        *_examples(run, made["judge"]["mode"] == "quick"),
+        *_examples(run, made["judge"]["mode"]),
         *_warnings(summary),
         totals_section(summary, made, "comparisons"),
     ]
@@ -41,30 +52,41 @@ def _concluded(one: Mapping[str, Any], several: object) -> list[str]:
 
 
 def _results(comparisons: list[Mapping[str, Any]], summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
-    columns = ["A", "B", "pairs", "A wins", "B wins", "ties", "both fail", "contradicted", "incomplete",
-               "win rate of A", "p"]  # fmt: skip
+    judge = made["judge"]
+    counts = {name: words for name, words in COUNTS.items() if name not in NEVER.get(judge["mode"], ())}
+    columns = ["A", "B", *counts.values(), "win rate of A", "p"]
     lines = [
-        [one["a"], one["b"], *(str(one[name]) for name in COUNTS), estimated(one["win_rate_a"], percent=True),
+        [one["a"], one["b"], *(str(one[name]) for name in counts), estimated(one["win_rate_a"], percent=True),
          figure(one["p_value"], 3)]
         for one in comparisons
     ]  # fmt: skip
-    judge = made["judge"]
     rubric = made["rubrics"][summary["rubric"]]
     notes = [
         f"criterion: {rubric['id']} {rubric['version']}, {rubric['title']}",
-        "each pair is decided by the mean probability over both orders"
-        if judge["mode"] == "quick"
-        else "contradicted: the two orders name different winners; it counts half a win for each, as a tie does",
+        DECIDED[judge["mode"]],
         "p: sign test on the wins; the interval is clustered by question",
     ]
     for one in comparisons:
+        if judge["mode"] == "score":
+            notes.append(_short(one) + _ratings_of(one))
         if one["identical"]:
             notes.append(f"{_short(one)}{one['identical']} pairs with the same answer are ties without a call")
         if one["reasons"]:
             notes.append(f"{_short(one)}incomplete because: {counted(one['reasons'])}")
     if summary["n_lines_gone"]:
         notes.append(f"{summary['n_lines_gone']} comparisons of earlier invocations are not part of this one: left out")
-    return Section(f"Result, judged by {judge['model']} ({judge['mode']} mode), both orders", columns, lines, notes)
+    once = sum(one["second_order"]["saved_calls"] for one in comparisons if one.get("second_order"))
+    orders = f"both orders, {once} pairs in one" if once else "both orders"
+    return Section(f"Result, judged by {judge['model']} ({judge['mode']} mode), {orders}", columns, lines, notes)
+
+
+def _ratings_of(one: Mapping[str, Any]) -> str:
+    low, high = one["scale"]
+    return (
+        f"mean rating ({low}-{high}): {one['a']} {estimated(one['mean_rating_a'])}, {one['b']} "
+        f"{estimated(one['mean_rating_b'])}; {one['a']} minus {one['b']}: {estimated(one['mean_difference'])} on "
+        f"{one['mean_difference']['n']} of {one['n']} pairs"
+    )
 
 
 def _short(one: Mapping[str, Any]) -> str:
@@ -73,39 +95,15 @@ def _short(one: Mapping[str, Any]) -> str:
 
 def _details(one: Mapping[str, Any], several: object) -> Iterator[Section]:
     name = f" ({one['a']} against {one['b']})" if several else ""
-    yield Section(f"The judge under swapping{name}", notes=list(_swapping(one)))
+    yield Section(f"The judge under swapping{name}", notes=list(swapping(one)))
+    if one.get("second_order"):
+        yield Section(f"The second order{name}", notes=list(second_order(one)))
     if one["length"]["coefficient"]["value"] is not None:
         yield Section(f"Length{name}", notes=list(_length(one)))
     if one["slices"]:
         yield _slices(one, name)
     if one["human"]:
         yield Section(f"Against people{name}", notes=list(_human(one)))
-
-
-def _swapping(one: Mapping[str, Any]) -> Iterator[str]:
-    yield f"same verdict in both orders: {estimated(one['position_consistency'], percent=True)} of the complete pairs"
-    yield f"picks the answer shown first: {estimated(one['first_preference'], percent=True)} of its choices; fair: 50%"
-    fairness = one["preference_fairness"]
-    yield f"preference fairness (-1 always the first, 0 fair, 1 always the second): {estimated(fairness)}"
-    effect, shown = one["order_effect"]["gamma"], one["order_effect"]["seventy_shows_as"]
-    yield f"order effect (logit, 0 is none, above 0 favours the first): {estimated(effect)}"
-    if shown is not None and shown < 0.685:
-        yield (
-            "showing both orders balances this effect but does not undo it: 70% without it show as "
-            f"{shown:.0%} here, so its win rate without the effect lies further from 50% than the one above"
-        )
-    if one.get("mean_p_a"):
-        yield (
-            f"mean probability of {one['a']} over both orders: {estimated(one['mean_p_a'])}. "
-            "Calibrate first: nobody has compared this judge with people"
-        )
-    if one.get("pointwise"):
-        twin = one["pointwise"]
-        yield (
-            f"beside it, the two answers scored one by one ({twin['rubric']}, 0-1): {one['a']} minus {one['b']} "
-            f"{estimated(twin['difference'])} on {twin['difference']['n']} of {one['n']} pairs; "
-            f"names the same winner in {estimated(twin['agreement'], percent=True)} of the pairs where both choose"
-        )
 
 
 def _length(one: Mapping[str, Any]) -> Iterator[str]:
@@ -159,12 +157,12 @@ def _rank(one: Mapping[str, Any]) -> str:
     return figure(one["rank"], 0) if low is None else f"{one['rank']} [{low}-{high}]"
 
 
-def _examples(run: Path, quick: bool) -> list[Section]:
-    """Pairs to look at: contradictions first, then clear wins, with the judge's decisive difference (full mode)."""
-    wanted = [row for row in rows(run, "comparisons.jsonl") if row["outcome"] in ("inconsistent", "a", "b")]
-    wanted.sort(key=lambda row: (row["outcome"] != "inconsistent", not _clear(row)))
-    some = [row for row in wanted if row["outcome"] == "inconsistent"][:EXAMPLES]
-    some += [row for row in wanted if row["outcome"] != "inconsistent"][:EXAMPLES]
+def _examples(run: Path, mode: str) -> list[Section]:
+    """Pairs to look at: contradictions first, then clear wins, with the judge's decisive difference (not quick)."""
+    wanted = [row for row in rows(run, "comparisons.jsonl") if row["outcome"] in ("a", "b") or _contradicts(row, mode)]
+    wanted.sort(key=lambda row: (not _contradicts(row, mode), -_clear(row)))
+    some = [row for row in wanted if _contradicts(row, mode)][:EXAMPLES]
+    some += [row for row in wanted if not _contradicts(row, mode)][:EXAMPLES]
     if not some:
         return []
     keys = {row["calls"][0]["key"] for row in some}
@@ -175,21 +173,30 @@ def _examples(run: Path, quick: bool) -> list[Section]:
          " / ".join(_verdict(row, call) for call in row["calls"]), brief(said.get(row["calls"][0]["key"]), 70)]
         for row in some
     ]  # fmt: skip
-    columns = ["case", "winner", "order 1 / order 2", "decisive, says order 1"]
-    if quick:
+    columns = ["case", "winner", "order 1 / order 2", "decisive, says the first call"]
+    if mode == "quick":
         columns, lines = columns[:3], [line[:3] for line in lines]
     hint = f"look inside one: judge show {run} {some[0]['case_id']}"
     return [Section("Pairs to look at", columns, lines, [hint])]
 
 
-def _clear(row: Mapping[str, Any]) -> bool:
-    return all(call["margin"] == "clear" for call in row["calls"])
+def _contradicts(row: Mapping[str, Any], mode: str) -> bool:
+    """Whether the orders name different winners; where ratings are averaged the outcome alone does not tell."""
+    return row["outcome"] == "inconsistent" or (mode == "score" and {c["winner"] for c in row["calls"]} == {"a", "b"})
+
+
+def _clear(row: Mapping[str, Any]) -> float:
+    """How clear a win is: the rating difference, or whether every order calls it clear."""
+    if row.get("difference") is not None:
+        return abs(float(row["difference"]))
+    return float(all(call["margin"] == "clear" for call in row["calls"]))
 
 
 def _verdict(row: Mapping[str, Any], call: Mapping[str, Any]) -> str:
     name = row[call["winner"]] if call["winner"] in ("a", "b") else call["winner"]
-    detail = f"{call['p_first']:.2f} first" if call["p_first"] is not None else call["margin"]
-    return f"{name} ({detail})"
+    if call.get("ratings"):
+        return f"{name} ({call['ratings']['a']} to {call['ratings']['b']})"
+    return f"{name} ({call['margin']})" if call["p_first"] is None else f"{name} ({call['p_first']:.2f} first)"
 
 
 def _warnings(summary: Mapping[str, Any]) -> list[Section]:
