@@ -14,6 +14,7 @@ import numpy as np
 from calibration.ratings import Ratings, Scale, declare_scale
 from judge.cases import Case
 from judge.errors import InputError, UsageError
+from judge.imports import shown
 from judge.labels import JUDGE, Form, HumanLabel, scale_of, values_of
 from judge.sheet import stratum_of
 from judge.summary import majority
@@ -234,7 +235,7 @@ def _nothing_shared(people: Mapping[str, Any], lines: Mapping[str, Any], rubric:
         return f"{rubric.id}: none of the {len(both)} labelled cases has a score from the judge ({why}); label others"
     return (
         f"{rubric.id}: none of the {len(people)} labelled cases is in the run: the labels have ids like "
-        f"{', '.join(map(repr, labelled))}, the run like {', '.join(map(repr, judged)) or 'none'}; "
+        f"{', '.join(map(shown, labelled))}, the run like {', '.join(map(shown, judged)) or 'none'}; "
         "the case ids must be spelled the same"
     )
 

@@ -87,7 +87,7 @@ def rule(
     kappa, wanted = measured["kappa"], thresholds["kappa"]
     if page.n < UNDECIDED_BELOW or kappa.ci_low is None or kappa.ci_high is None:
         return Ruling(verdict="too_few_labels", because=_too_few(page, kappa), checks=checks)
-    bounds = f"between {kappa.ci_low:.2f} and {kappa.ci_high:.2f} on {page.n} items"
+    bounds = f"between {kappa.ci_low:z.2f} and {kappa.ci_high:z.2f} on {page.n} items"
     if all(check.reached for check in checks):
         because = f"agreement beyond chance (kappa) is {bounds}, all of it above the {wanted:g} asked for"
         others = [check.name for check in checks if check.name != "kappa"]
@@ -115,8 +115,8 @@ def _missed(check: Check) -> str:
     if low is None:
         return f"{check.name} has no lower bound ({(check.measured.reason or '').replace('_', ' ')})"
     if check.name == "ceiling":
-        return f"it may lie {-low:.2f} below the agreement among people, more than the {check.threshold:g} allowed"
-    return f"{check.name} is only shown to reach {low:.2f}, not {check.threshold:g}"
+        return f"it may lie {-low:z.2f} below the agreement among people, more than the {check.threshold:g} allowed"
+    return f"{check.name} is only shown to reach {low:z.2f}, not {check.threshold:g}"
 
 
 def _too_few(page: Agreement, kappa: Estimate) -> str:

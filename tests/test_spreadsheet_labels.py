@@ -63,3 +63,20 @@ def test_a_negative_seed_is_refused_in_words(tmp_path):
     labels = write_labels(tmp_path / "l.csv", [("c0", "ann", 1)])
     with pytest.raises(UsageError, match="seed -1: must be 0 or more"):
         judge.audit(run, labels, seed=-1)
+
+
+def test_a_bound_that_is_zero_but_for_rounding_is_not_printed_as_minus_zero(tmp_path):
+    run = scored_run(tmp_path / "run", [5.0] * 39 + [3.0])
+    audited = judge.audit(run, write_labels(tmp_path / "l.csv", [(f"c{n}", "ann", 5) for n in range(40)]))
+    page = (run / "audit" / "audit.md").read_text()
+    assert "between 0.00 and" in audited.rubrics["plain"]["because"]
+    assert "-0.00" not in page
+
+
+def test_an_id_of_any_length_leaves_the_page_readable(tmp_path):
+    run, long = scored_run(tmp_path / "run", [1.0, 2.0, 3.0]), "x" * 100_000
+    judge.audit(run, write_labels(tmp_path / "l.csv", [("c0", "ann", 1), (long, "ann", 2)]))
+    assert len((run / "audit" / "audit.md").read_text()) < 10_000
+    with pytest.raises(UsageError) as error:
+        judge.audit(run, write_labels(tmp_path / "m.csv", [(long, "ann", 2)]))
+    assert len(str(error.value)) < 1000

@@ -200,7 +200,7 @@ def _estimates(document: Document) -> list[Section]:
 def _cases(document: Document) -> list[Section]:
     told = [case for case in document["cases"] if case["next_experiment"] and case["outcome"] != "unlabelled"]
     told.sort(key=lambda case: case["outcome"] == "human_review")
-    rows = [[case["case_id"], _outcome(case), case["stage"] or "–", _sides(case["inputs"])] for case in told]
+    rows = [[brief(case["case_id"], 40), _outcome(case), case["stage"] or "–", _sides(case["inputs"])] for case in told]
     shown = rows[:CASES_SHOWN]
     notes = [f"{len(rows) - len(shown)} more in diagnosis.json"] if len(rows) > len(shown) else []
     if rows:

@@ -38,7 +38,7 @@ def figure(value: float | None, digits: int = 2, percent: bool = False) -> str:
     """A number for people; a dash where there is none."""
     if value is None:
         return "–"
-    return f"{100 * value:.{max(digits - 2, 0)}f}%" if percent else f"{value:.{digits}f}"
+    return f"{100 * value:z.{max(digits - 2, 0)}f}%" if percent else f"{value:z.{digits}f}"
 
 
 def estimated(estimate: Mapping[str, Any] | None, digits: int = 2, percent: bool = False) -> str:
