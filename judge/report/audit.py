@@ -13,6 +13,7 @@ from judge.verdicts import headline_weights
 
 SHOWN = 5
 DROPPED_SHOWN = 8
+ID = 40
 LEAST_FOR_GROUPS = 10
 WORDS = {
     "trusted": "can be trusted here",
@@ -110,7 +111,7 @@ def _verdict(audit: Mapping[str, Any]) -> Section:
     ]
     notes += [f"note: {in_words(warning)}" for warning in _warnings(audit)]
     if audit["dropped"]:
-        listed = "; ".join(f"{one['case_id']} ({one['reason']})" for one in audit["dropped"][:DROPPED_SHOWN])
+        listed = "; ".join(f"{brief(one['case_id'], ID)} ({one['reason']})" for one in audit["dropped"][:DROPPED_SHOWN])
         rest = len(audit["dropped"]) - DROPPED_SHOWN
         notes.append(
             f"left out, no score to compare: {len(audit['dropped'])} labelled cases: {listed}"
@@ -135,7 +136,7 @@ def _in_short(audit: Mapping[str, Any]) -> str:
 def _reached(check: Mapping[str, Any]) -> str:
     if check["reached"] is None:
         return f"cannot be told ({in_words(check['measured']['reason'] or 'no_data')})"
-    return f"{'shown' if check['reached'] else 'not shown'} (lower bound {check['measured']['ci_low']:.2f})"
+    return f"{'shown' if check['reached'] else 'not shown'} (lower bound {check['measured']['ci_low']:z.2f})"
 
 
 def _compared_on(audit: Mapping[str, Any]) -> str:
@@ -326,7 +327,7 @@ def _review(audit: Mapping[str, Any]) -> list[Section]:
     if not review:
         return [Section("Disagreements", notes=["none: judge and people never part on these cases"])]
     rows = [
-        [one["case_id"], f"{figure(one['judge'])} {'pass' if one['judge_passed'] else 'fail'}",
+        [brief(one["case_id"], ID), f"{figure(one['judge'])} {'pass' if one['judge_passed'] else 'fail'}",
          ", ".join(f"{name} {label}" for name, label in one["people"].items()),
          brief(one["answer"], 60), brief(one["evidence"]["weakest"], 60)]
         for one in review[:SHOWN]
