@@ -83,7 +83,7 @@ def _add(found: list[str], name: str, value: Any) -> None:
 
 def _plain(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value + 0.0:.4g}"  # -0.0 is 0
     return ", ".join(map(_plain, value)) if isinstance(value, list) else "-" if value is None else str(value)
 
 

@@ -248,7 +248,7 @@ def _generators(audit: Mapping[str, Any], percent: bool, unit: str) -> list[Sect
     rows = [
         [f"{one['family']}{' (the judge is one)' if one['own'] else ''}", str(one["n"]),
          estimated(one["lean"], percent=percent), estimated(one["against_others"], percent=percent),
-         figure(one["p_adjusted"], 3), "favoured" if one["favoured"] else ""]
+         figure(one["p_adjusted"], 3), "favoured" if one["favoured"] else "not shown"]
         for one in found["families"]
     ]  # fmt: skip
     notes = [
@@ -260,7 +260,7 @@ def _generators(audit: Mapping[str, Any], percent: bool, unit: str) -> list[Sect
         notes.insert(0, "self-preference: this judge is kinder to answers of its own family than to others as good")
     if found["left_out"] or found["unnamed"]:
         notes.append(f"left out: {found['left_out']} cases of smaller families, {found['unnamed']} without a name")
-    columns = ["answers by", "cases", "lean", "kinder than to others", "p (Holm)", ""]
+    columns = ["answers by", "cases", "lean", "kinder than to others", "p (Holm)", "favoured?"]
     return [Section(f"Judge minus people ({unit}), by who wrote the answer", columns, rows, notes)]
 
 
