@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from judge.diagnosing.scenarios import scenarios
 from judge.diagnosing.thresholds import choose
 from judge.diagnosing.trust import trusts
 from judge.errors import UsageError
+from judge.retrieval.chunks import chunk_map_of
 from judge.runs import manifest, rubrics_of
 
 
@@ -51,12 +53,15 @@ def diagnose(run: str | Path, **options: Any) -> dict[str, Any]:
     run, chosen = Path(run), Options(**options)
     limits = choose(chosen.thresholds)
     low, high = chosen.feedback_scale
-    if not low < high:
+    if not -math.inf < low < high < math.inf:
         raise UsageError(f"feedback scale is {low:g},{high:g}: give the lowest and the highest value, such as 1,5")
     made = manifest(run)
     if not (run / "judgments.jsonl").exists():
         raise UsageError(f"{run} has no judgments.jsonl: give the --out of a judge score command")
-    cases, found = examine(run, limits, evidence=chosen.evidence, retrieval=chosen.retrieval)
+    matching = dict(chosen.retrieval)
+    if "chunk_map" in matching:
+        matching["chunk_map"] = chunk_map_of(matching["chunk_map"])
+    cases, found = examine(run, limits, evidence=chosen.evidence, retrieval=matching)
     diagnosed = Diagnosed(
         cases=cases, found=found, limits=limits, trusts=trusts(run, made, rubrics_of(run), chosen.calibration),
         clusters=clusters_of([case.case for case in cases], chosen.cluster), feedback_scale=(low, high),
@@ -85,7 +90,8 @@ def diagnose(run: str | Path, **options: Any) -> dict[str, Any]:
         "citations": beside.citations(diagnosed),
         "estimates_without_labels": beside.estimates(diagnosed),
         "counterfactuals": written,
-        "replays": [_replay(name, Path(path), diagnosed, chosen) for name, path in chosen.replay.items()],
+        "replays": [_replay(name, Path(path), diagnosed, replace(chosen, retrieval=matching), cut)
+                    for name, path in chosen.replay.items()],
         "cases": [case.to_dict() for case in cases],
     }  # fmt: skip
 
@@ -125,7 +131,7 @@ def _ages(run: Diagnosed, made: Mapping[str, Any]) -> dict[str, Any]:
     return {"reference": day.isoformat(), "groups": beside.ages(run, day)}
 
 
-def _replay(name: str, path: Path, before: Diagnosed, options: Options) -> dict[str, Any]:
+def _replay(name: str, path: Path, before: Diagnosed, options: Options, best_k: int | None) -> dict[str, Any]:
     manifest(path)
     after, _ = examine(path, before.limits, evidence=options.evidence, retrieval=options.retrieval)
-    return {"run": str(path), **replays.read_back(name, before.cases, after)}
+    return {"run": str(path), **replays.read_back(name, before.cases, after, best_k)}

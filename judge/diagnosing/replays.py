@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judge.diagnosing.counterfactuals import REPLAYS
+from judge.cases import Case, Context
+from judge.diagnosing.counterfactuals import REPLAYS, replayed
 from judge.diagnosing.examined import Examined
 from judge.diagnosing.outcomes import OUTCOMES
 from judge.diagnosing.verdicts import share
@@ -56,21 +57,51 @@ def named(given: Sequence[str]) -> dict[str, str]:
     return made
 
 
-def read_back(name: str, before: Sequence[Examined], after: Sequence[Examined]) -> dict[str, Any]:
+def read_back(
+    name: str, before: Sequence[Examined], after: Sequence[Examined], best_k: int | None = None
+) -> dict[str, Any]:
     """What a replay settles: of the cases that name it and were answered again, how many are now right.
 
     A case is settled when its new answer is decided: for no-context when correctness is known, else when its outcome
-    is; a case that declined before also when it answers now. `cases`: id -> yes, no or undecided.
+    is; a case that declined before also when it answers now. `cases`: id -> yes, no or undecided. `no_replay`: cases
+    that stand in the run with another question or other passages than the replay's; they settle nothing. `best_k`: the
+    k' of cut-k.
     """
     asked = {case.case.id: case for case in before if name in OUTCOMES[case.outcome].replays}
     again = {case.case.id: case for case in after}
-    answers = {case_id: _answer(name, case, again[case_id]) for case_id, case in asked.items() if case_id in again}
+    there = [case_id for case_id in asked if case_id in again]
+    other = [c for c in there if not _is_replay(name, asked[c].case, again[c].case, best_k)]
+    answers = {c: _answer(name, asked[c], again[c]) for c in there if c not in set(other)}
     found = share(list(answers.values()), [" ".join(asked[c].case.question.casefold().split()) for c in answers])
     settled = {case: {True: "yes", False: "no", None: "undecided"}[answer] for case, answer in answers.items()}
     return {
         "replay": name, "asked": len(asked), "answered": len(answers), "yes": found.to_dict(),
-        "question": SETTLES[name].question, "cases": settled, "sentence": _sentence(name, len(asked), answers),
+        "question": SETTLES[name].question, "cases": settled, "no_replay": other,
+        "sentence": _sentence(name, len(asked), answers) + _left_out(other),
     }  # fmt: skip
+
+
+def _is_replay(name: str, before: Case, after: Case, best_k: int | None) -> bool:
+    """Whether a case is the other one with the passages of the replay; where those cannot be built, with other ones."""
+    if before.question.split() != after.question.split():
+        return False
+    planned = replayed(before, name, best_k)
+    if isinstance(planned, str):
+        return _texts(after.contexts, name) != _texts(before.contexts, name)
+    return _texts(after.contexts, name) == _texts(planned, name)
+
+
+def _texts(passages: Sequence[Context] | None, name: str) -> list[str]:
+    """The passages without regard to spacing; their order counts only where it is what the replay changes."""
+    texts = [" ".join(passage.text.split()) for passage in passages or ()]
+    return texts if name == "rerank" else sorted(texts)
+
+
+def _left_out(other: Sequence[str]) -> str:
+    if not other:
+        return ""
+    named = ", ".join(other[:5]) + (" ..." if len(other) > 5 else "")
+    return f"; {len(other)} left out, their question or passages are not those of the replay's file ({named})"
 
 
 def _answer(name: str, before: Examined, after: Examined) -> bool | None:

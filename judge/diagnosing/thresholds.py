@@ -36,7 +36,7 @@ def choose(given: Mapping[str, float] | None = None) -> dict[str, Threshold]:
         if name not in DEFAULTS:
             raise UsageError(f"threshold {name!r} is unknown: the thresholds are {', '.join(DEFAULTS)}")
         whole = name == "min_n"
-        fits = value >= 2 and value == int(value) if whole else 0 <= value <= 1
+        fits = value >= 2 and value % 1 == 0 if whole else 0 <= value <= 1
         if not math.isfinite(value) or not fits:
             rule = "give a whole number from 2" if whole else "give a number from 0 to 1"
             raise UsageError(f"threshold {name} is {value:g}: {rule}")

@@ -106,11 +106,31 @@ def test_an_answer_that_stays_right_without_passages_comes_from_memory(run: Path
 
 
 def test_a_replay_that_was_not_answered_says_so(run: Path, tmp_path: Path) -> None:
-    found = read_back(run, "oracle-context", [{"name": "h1", "answer": ""}], tmp_path)
+    found = read_back(run, "oracle-context", [{"name": "h1", "answer": "", "rank": (1, 1)}], tmp_path)
     assert (found["asked"], found["answered"], found["yes"]["n"]) == (2, 1, 0)
     assert "none is decided" in found["sentence"]
     elsewhere = diagnose(run, replay={"oracle-context": str(write_run(tmp_path / "other", [{}]))})
     assert "none of the 2 cases" in elsewhere["replays"][0]["sentence"]
+
+
+def test_a_run_with_other_passages_or_questions_is_no_replay(run: Path, tmp_path: Path) -> None:
+    itself = diagnose(run, replay={"oracle-context": str(run)})["replays"][0]
+    assert (itself["answered"], itself["no_replay"]) == (0, ["h1", "h2"])
+    assert "2 left out, their question or passages are not those of the replay's file (h1, h2)" in itself["sentence"]
+    assert "the generator" not in itself["sentence"]
+    path = write_run(tmp_path / "other", [{"name": "h1", "rank": (1, 1)}]) / "cases.jsonl"
+    path.write_text(path.read_text().replace("cost?", "weigh?"))
+    found = diagnose(run, replay={"oracle-context": str(path.parent)})["replays"][0]
+    assert (found["cases"], found["no_replay"]) == ({}, ["h1"])
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"thresholds": {"min_n": float("inf")}}, "whole number from 2"), ({"feedback_scale": (0, float("inf"))}, "scale"),
+    ({"retrieval": {"chunk_map": "nowhere.json"}}, "nowhere.json"),
+])  # fmt: skip
+def test_options_that_cannot_be_are_refused_in_words(run: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        diagnose(run, **options)
 
 
 def test_a_replay_is_named_by_what_it_changes() -> None:
