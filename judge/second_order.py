@@ -82,8 +82,10 @@ def decide(design: Design, records: Sequence[Record], seed: int) -> list[Decisio
     found = []
     for (a, b), ids in design.pilot.items():
         own = [one for one in records if (one.a, one.b) == (a, b) and one.case_id in ids]
-        seen = one_order_enough(verdicts(own)) if own else None
-        reason = "few_pairs" if not design.once[a, b] or seen is None else seen.reason
+        seen: dict[str, Any] | None = as_json(one_order_enough(verdicts(own))) if own else None
+        reason = seen.pop("reason") if seen is not None else None
+        if seen is None or not design.once[a, b]:
+            reason = "few_pairs"
         found.append(
             Decision(
                 a=a,
@@ -92,7 +94,7 @@ def decide(design: Design, records: Sequence[Record], seed: int) -> list[Decisio
                 one_order=reason is None,
                 reason=reason,
                 n_pilot=len(ids),
-                pilot=None if seen is None else as_json(seen),
+                pilot=seen,
             )
         )
     return found

@@ -170,7 +170,8 @@ def _examples(run: Path, mode: str) -> list[Section]:
             if row["key"] in keys}  # fmt: skip
     lines = [
         [row["case_id"], row[row["outcome"]] if row["outcome"] in ("a", "b") else "contradicted",
-         " / ".join(_verdict(row, call) for call in row["calls"]), brief(said.get(row["calls"][0]["key"]), 70)]
+         " / ".join(_verdict(row, call) for call in row["calls"]) + (", one order" if "second_order" in row else ""),
+         brief(said.get(row["calls"][0]["key"]), 70)]
         for row in some
     ]  # fmt: skip
     columns = ["case", "winner", "order 1 / order 2", "decisive, says the first call"]

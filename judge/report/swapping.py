@@ -23,8 +23,8 @@ def swapping(one: Mapping[str, Any]) -> Iterator[str]:
     yield f"same verdict in both orders: {estimated(one['position_consistency'], percent=True)} of the {asked}"
     if one["mode"] == "score":
         yield (
-            f"other winner in the other order: {estimated(one['inconsistent_rate'], percent=True)} of the {asked}; a "
-            "winner in either order is the reply rated higher there"
+            f"the orders name different winners: {estimated(one['inconsistent_rate'], percent=True)} of the {asked}; "
+            "the winner of an order is the reply rated higher there"
         )
         yield (
             f"being shown first is worth {estimated(one['first_bonus'])} levels; that cancels in the difference of "
@@ -82,7 +82,9 @@ def second_order(one: Mapping[str, Any]) -> Iterator[str]:
         f"{one['b']} first"
     )
     yield f"saved: {rule['saved_calls']} calls, {figure(rule['saved_share'], percent=True)} of all, {price}"
-    if rule["correction"] is not None:
+    if rule["correction"] == 0:
+        yield "no win rate of the pilot was changed by the second order, so that of the whole is not corrected"
+    elif rule["correction"] is not None:
         yield (
             f"the win rate of {one['a']} is corrected by {100 * rule['correction']:+.1f} points: one order counts wins "
             "that the other would have called ties, and the pilot shows how many"

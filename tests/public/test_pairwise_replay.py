@@ -17,10 +17,13 @@ import pytest
 
 import rubrics
 from calibration.pairwise import summarize
+from calibration.pilot import one_order_enough
+from calibration.verdicts import PairVerdicts
 from judge.cases import Case
 from judge.llm.request import Reply, Request
 from judge.pairlines import Record, verdicts
 from judge.pairwise import Pair, PairPlan, PairTask, plan_pair, settle_comparison
+from judge.second_order import draw
 
 PUBLIC = Path(__file__).parents[2].parent / "shared" / "public"
 RUBRIC = rubrics.load("preference")
@@ -146,3 +149,33 @@ def test_llmbar_order_agreement_accuracy_and_flips_per_group(llmbar):
         # first_rate there leaves out the whole pair of an unread verdict; the product counts the single verdicts it has
         whole = [record for record, pair in zip(records, calls, strict=True) if None not in pair]
         assert summarize(verdicts(whole)).first_preference.value == pytest.approx(group["first_rate"])
+
+
+@pytest.mark.parametrize(
+    "who, skipped", [("GPT-4/Swap_CoT", (1.0, 1.0)), ("GPT-4/Vanilla", (0.0, 0.3)), ("ChatGPT/Vanilla", (0.0, 0.0))]
+)
+def test_one_order_is_left_out_for_a_steady_judge_only_and_gives_the_win_rate_of_both(who, skipped):
+    """The rule of --second-order auto on recorded verdicts (234 pairs), over 40 draws of pilot and orders."""
+    said = {}
+    for row in lines_of(PUBLIC / "llmbar" / "judge.jsonl"):
+        if f"{row['judge']}/{row['strategy']}" == who:
+            said[row["item_id"]] = [{"A": "a", "B": "b", None: "error"}[row[order]] for order in ("ab", "ba")]
+    names = list(said)
+    truth = summarize(PairVerdicts(names, *zip(*said.values(), strict=True))).win_rate_a.value
+    left_out = 0
+    for seed in range(40):
+        design = draw({("one", "two"): dict.fromkeys(names, True)}, seed)
+        pilot = [name for name in names if name in design.pilot["one", "two"]]
+        columns = zip(*(said[name] for name in pilot), strict=True)
+        if one_order_enough(PairVerdicts(pilot, *columns)).reason is not None:
+            continue
+        left_out += 1
+        once = design.once["one", "two"]
+        asked = [
+            [said[name][n] if once.get(name, side) == side else "unasked" for name in names]
+            for n, side in enumerate("ab")
+        ]
+        found = summarize(PairVerdicts(names, *asked)).win_rate_a
+        assert found.value == pytest.approx(truth, abs=0.025)
+        assert found.ci_low <= truth <= found.ci_high
+    assert skipped[0] <= left_out / 40 <= skipped[1]
