@@ -88,6 +88,9 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
-                    yield number, orjson.loads(line)
+                    row = orjson.loads(line)
                 except orjson.JSONDecodeError as error:
                     raise InputError(f"{path.name}:{number}: not JSON ({error.msg})") from None
+                if not isinstance(row, dict) or "_id" not in row:
+                    raise InputError(f"{path.name}:{number}: {shown(row)}, an object with `_id` is needed")
+                yield number, row

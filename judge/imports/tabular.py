@@ -30,6 +30,7 @@ SUFFIXES = {
     ".tsv": "tsv",
     ".parquet": "parquet",
 }
+GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _SEPARATOR_LINE = re.compile(r"sep=[,;\t|]", re.IGNORECASE)
 
@@ -56,6 +57,8 @@ def _open_stream(name: str, raw: BinaryIO, container: str | None) -> Source:
     head = stream.peek(4096)[:4096]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{name}: the file is UTF-16; save it as UTF-8")
+    if head.startswith(GZIP):
+        raise InputError(f"{name}: is compressed (gzip): unpack it first")
     start = head.removeprefix(_BOM).lstrip()[:1]
     container = container or {b"[": "json", b"{": "jsonl"}.get(start, "csv")
     if container == "json":

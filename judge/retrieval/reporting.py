@@ -149,6 +149,8 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """JSON lines, written to a file beside it first so that an interruption leaves no half file."""
     import orjson
 
+    if path.is_dir():
+        raise UsageError(f"{path} cannot be written: it is a folder; give the name of a file")
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:

@@ -16,6 +16,7 @@ from judge.retrieval.inputs import Ranked, by_score
 
 QRELS_LINE = "query 0 document grade"
 RANKING_LINE = "query Q0 document rank score run"
+GZIP = b"\x1f\x8b"
 BEIR_HEADER = [b"query-id", b"corpus-id", b"score"]
 
 
@@ -69,6 +70,8 @@ def _lines(path: str | Path) -> Iterator[tuple[int, list[bytes]]]:
     try:
         with Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
+                if number == 1 and line.startswith(GZIP):
+                    raise InputError(f"{path}: is compressed (gzip): unpack it first")
                 fields = line.removeprefix(b"\xef\xbb\xbf").split()
                 if fields and not fields[0].startswith(b"#"):
                     yield number, fields

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
-from judge.errors import InputError
+from judge.cases import read_cases
+from judge.errors import InputError, UsageError
 from judge.retrieval import evaluate
+from judge.retrieval.reporting import write_lines
 from judge.retrieval.trec import read_qrels, read_ranking
 
 
@@ -81,3 +84,24 @@ def test_malformed_rankings_are_named(tmp_path: Path, text: str, said: str) -> N
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_qrels(tmp_path / "none.txt")
+
+
+def test_a_compressed_file_is_told_to_be_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.txt.gz"
+    path.write_bytes(gzip.compress(b"q1 0 d1 1\n"))
+    for read in (read_qrels, read_ranking, lambda file: list(read_cases(file))):
+        with pytest.raises(InputError, match="gzip"):
+            read(path)
+
+
+def test_results_are_not_written_over_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"it is a folder"):
+        write_lines(tmp_path, [{"a": 1}])
+
+
+@pytest.mark.parametrize("line", ["[]", "3", '{"text": "no id"}'])
+def test_a_line_of_a_collection_that_is_no_entry_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "corpus.jsonl").write_text("")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "?"}\n' + line + "\n")
+    with pytest.raises(InputError, match=r"queries\.jsonl:2"):
+        list(read_cases(tmp_path))
