@@ -46,7 +46,7 @@ def _read(path: Path) -> dict[str, Any]:
     import orjson
 
     try:
-        data = path.read_bytes()
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise InputError(f"chunk_map {path}: cannot be read ({error.strerror}): check the path") from None
     try:
@@ -67,9 +67,10 @@ def _read(path: Path) -> dict[str, Any]:
         if not isinstance(row, dict) or "id" not in row:
             example = "{'id': 'c1', 'doc': 'D1', 'start': 0, 'end': 80}"
             raise InputError(f"chunk_map {path}: entry {n} has no id: write {example}")
-        if row["id"] in made:
-            raise InputError(f"chunk_map {path}: chunk {row['id']!r} occurs twice: keep one entry")
-        made[row["id"]] = {key: value for key, value in row.items() if key != "id"}
+        chunk = id_text(row["id"], f"chunk_map {path}: entry {n}")
+        if chunk in made:
+            raise InputError(f"chunk_map {path}: chunk {chunk!r} occurs twice: keep one entry")
+        made[chunk] = {key: value for key, value in row.items() if key != "id"}
     return made
 
 

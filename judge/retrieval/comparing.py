@@ -86,8 +86,10 @@ def compare_rankings(
     the difference is a paired percentile bootstrap over queries, the p value a two-sided sign-flip permutation test
     (1 when nothing differs, None without pairs), adjusted over all measures of the call by Holm. Both are seeded.
     The queries that moved are told for the first measure whose name starts with ndcg, else the first.
-    Raises UsageError when the options differ or there is no common query or measure.
+    Raises UsageError when the options differ, there is no common query or measure, or replicates are below 100.
     """
+    if replicates < 100:
+        raise UsageError(f"replicates is {replicates}: give 100 or more, fewer say nothing about an interval")
     if system.conventions != baseline.conventions:
         raise UsageError("the two results follow different conventions: evaluate both with the same options")
     names = chosen_measures(system, baseline, measures)

@@ -80,6 +80,8 @@ def test_results_that_cannot_be_compared_are_refused() -> None:
         compare_rankings(result, evaluate(ranks(1), {"q0": ["a"]}, gain="exponential"))
     with pytest.raises(UsageError, match="no query in common"):
         compare_rankings(result, evaluate({"z": ["a"]}, {"z": ["a"]}))
+    with pytest.raises(UsageError, match="replicates is 0: give 100 or more"):
+        compare_rankings(result, result, replicates=0)
     with pytest.raises(UsageError, match="measures f1@5: choose among"):
         compare_rankings(result, result, measures=["f1@5"])
 

@@ -10,6 +10,7 @@ import pytest
 
 from judge.errors import InputError
 from judge.retrieval import evaluate
+from judge.retrieval.chunks import chunk_map_of
 from judge.retrieval.match import tokens
 
 WARRANTY = "The warranty period is 24 months from the date of purchase."
@@ -112,11 +113,18 @@ def test_the_chunk_map_gives_documents_offsets_and_texts(tmp_path: Path) -> None
     labels = [{"text": WARRANTY}, {"doc": "D1", "start": 70, "end": 110}, {"chunk": "c2"}]
     as_object, as_lines = tmp_path / "map.json", tmp_path / "map.jsonl"
     as_object.write_text(json.dumps(chunk_map))
-    as_lines.write_text("".join(json.dumps({"id": i, **chunk}) + "\n" for i, chunk in chunk_map.items()))
+    as_lines.write_text("\ufeff" + "".join(json.dumps({"id": i, **chunk}) + "\n" for i, chunk in chunk_map.items()))
     for given in (chunk_map, as_object, str(as_lines)):
         result = evaluate({"q": ["c1", "c2"]}, {"q": labels}, k=2, chunk_map=given)
         assert [match.found_at for match in result.matches["q"]] == [2, 2, 2]
         assert result.conventions["chunk_map"] == "2 chunks"
+
+
+def test_a_chunk_map_entry_whose_id_is_no_id_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "map.jsonl"
+    path.write_text('{"id": ["c1"], "doc": "D1"}\n')
+    with pytest.raises(InputError, match="entry 1"):
+        chunk_map_of(path)
 
 
 def test_stale_chunk_labels_are_named_with_the_map_and_zero_when_asked() -> None:
