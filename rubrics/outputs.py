@@ -8,21 +8,11 @@ none found. Providers that enforce a schema require every key; null stands for a
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from rubrics.model import Rubric
-
-
-def _no_boolean(value: Any) -> Any:
-    """A literal 1 would accept true, since they are equal."""
-    if isinstance(value, bool):
-        raise ValueError("a level is a whole number, not true or false")
-    return value
-
-
-NoBoolean = BeforeValidator(_no_boolean)
 
 
 class Reply(BaseModel):
@@ -86,7 +76,7 @@ class PassageGrade(Reply):
     id: str
     quote: str | None
     reason: str
-    grade: Annotated[Literal[0, 1, 2, 3], NoBoolean]
+    grade: Literal[0, 1, 2, 3]
 
 
 class Fact(Reply):
@@ -142,7 +132,7 @@ _BODY: dict[str, dict[str, Any]] = {
 
 @cache
 def _model(mode: str, low: int, high: int, five_verdicts: bool) -> type[BaseModel]:
-    levels = Annotated[Literal[tuple(range(low, high + 1))], NoBoolean]  # type: ignore[valid-type]
+    levels = Literal[tuple(range(low, high + 1))]  # type: ignore[valid-type]
     fields: dict[str, Any] = {"injection_attempts": (list[str], Field(default_factory=list)), **_BODY[mode]}
     if five_verdicts:
         fields["claims"] = (list[HallucinationClaim], ...)
