@@ -100,8 +100,8 @@ async def compare_options(
             if humans is None:
                 humans = preferences_of_cases(out / "cases.jsonl", job.rubric.id, job.pairs)
             settings = Settings(
-                pairs=job.pairs, scale=job.rubric.scale, chosen=job.chosen, seed=options.seed, slice_by=tuple(slice_by),
-                humans=humans, label_design=label_design,
+                pairs=job.pairs, scale=job.rubric.scale, mode=job.mode, chosen=job.chosen, seed=options.seed,
+                slice_by=tuple(slice_by), humans=humans, label_design=label_design,
                 decisions={(one.a, one.b): one for one in decisions or ()} if job.auto else None,
             )  # fmt: skip
             summary = summarize_pairs(out, settings, (task.identity() for task in job.tasks(out / "cases.jsonl")))

@@ -20,6 +20,7 @@ from calibration.strength import ratings
 from judge.concluding import conclusion
 from judge.joining import Names
 from judge.pairlines import LINES, POINTS, Record, difference_of, outcomes_of, points_of, read_records, verdicts
+from judge.pointwise import PairMode
 from judge.preferences import Preferences
 from judge.second_order import Decision, told
 from judge.summary import totals
@@ -39,6 +40,7 @@ class Settings:
 
     pairs: tuple[Names, ...]
     scale: Scale
+    mode: PairMode
     chosen: Mapping[Names, frozenset[str]] | None = None
     seed: int = 0
     slice_by: tuple[str, ...] = ()
@@ -51,7 +53,8 @@ def summarize_pairs(run: Path, settings: Settings, wanted: Iterable[Mapping[str,
     """The summary of a comparison run (CONTRACTS 3) from its lines; `wanted` are the identities that count now.
 
     Two systems: the flat comparison summary. More: the judge's behaviour over all pairs at the top, `comparisons` with
-    one flat summary each (p adjusted by Holm), and `ratings`. Lines of other pairs are left out and counted.
+    one flat summary each (p adjusted by Holm), and `ratings`. Lines of other pairs are left out and counted. Quick mode
+    adds `mean_p_a` and `pointwise`, score mode what `_rated` gives, a second-order rule `second_order`.
     """
     records, gone = read_records(run, settings.pairs, wanted, chosen=settings.chosen, slice_by=settings.slice_by)
     spent = totals(run, LINES)
@@ -78,10 +81,8 @@ def summarize_pairs(run: Path, settings: Settings, wanted: Iterable[Mapping[str,
 
 def _comparison(pair: Names, records: list[Record], settings: Settings) -> dict[str, Any]:
     lines = [line for one in records for line in one.lines]
-    mode = lines[0]["mode"] if lines else "full"
-    outcomes = outcomes_of(records)
-    summary = _counted(records)
-    wins = points_of(records)
+    mode, outcomes = settings.mode, outcomes_of(records)
+    summary, wins = _counted(records), points_of(records)
     return {
         "a": pair[0],
         "b": pair[1],
@@ -111,10 +112,10 @@ def _counted(records: Sequence[Record], both: float | None = None) -> dict[str, 
 
 
 def _rated(records: Sequence[Record], scale: Scale) -> dict[str, Any]:
-    """Score mode: the mean rating of either system and their difference, in levels, a pair counting once.
+    """Score mode, in levels: the mean difference a - b, a pair counting once; mean ratings and `first_bonus` of calls.
 
-    Identical answers differ by 0 and have no ratings of their own. `first_bonus` is how much higher a reply is rated
-    when it is shown first, from the single calls: it cancels in the difference where both orders were asked.
+    Identical answers differ by 0 and have no ratings of their own; incomplete repeats are left out. `first_bonus` is
+    how much higher the reply shown first is rated than the other: it cancels in the difference of both orders.
     """
     width = float(scale.max - scale.min)
     known = [(difference_of(one), one.question) for one in records]

@@ -351,8 +351,9 @@ def test_max_cost_stops_and_the_rest_resumes(compare, provider):
     assert whole.summary["n"] == 30
 
 
-def test_a_budget_too_small_for_one_pair_still_ends_in_a_summary(compare):
-    stopped = compare(answers("old", 3), answers("new", 3), max_cost=1e-9)
+@pytest.mark.parametrize("options", [{}, {"mode": "quick"}, {"mode": "score"}, {"second_order": "auto"}])
+def test_a_budget_too_small_for_one_pair_still_ends_in_a_summary(compare, options):
+    stopped = compare(answers("old", 3), answers("new", 3), max_cost=1e-9, **options)
     assert (stopped.summary["n"], stopped.summary["conclusion"]["verdict"]) == (0, "too_few")
 
 

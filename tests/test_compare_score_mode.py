@@ -116,7 +116,7 @@ def test_an_error_in_one_order_makes_the_pair_incomplete_and_only_that_order_is_
     assert (healed.summary["incomplete"], healed.summary["b_wins"]) == (0, 5)
 
 
-@pytest.mark.parametrize("first, second", [(6, 3), (0, 3), (3.5, 3), (None, 3), ("high", 3), (True, 3)])
+@pytest.mark.parametrize("first, second", [(6, 3), (None, 3), (True, 3)])
 def test_a_rating_off_the_scale_makes_the_pair_incomplete_never_a_clamped_one(rate, provider, first, second):
     provider.script(rating(first, second))
     summary = rate(answers("old", 1), answers("new", 1)).summary

@@ -115,50 +115,51 @@ def test_what_was_saved_is_priced_by_what_was_paid(spent, saved):
 
 
 def test_a_steady_judge_is_asked_once_about_the_rest(compare, provider):  # noqa: F811
-    result = compare(answers("old", 80, 0.1), answers("new", 80, 0.95), second_order="auto")
-    assert provider.stats()["requests"] == 2 * 60 + 20
+    result = compare(answers("old", 66, 0.1), answers("new", 66, 0.95), second_order="auto")
+    assert provider.stats()["requests"] == 2 * 60 + 6
     lines = list(rows(result.run, LINES))
     once = [row for row in lines if len(row["calls"]) == 1]
-    assert len(once) == 20
+    assert len(once) == 6
     for row in once:
         assert set(row) == LINE_KEYS | {"second_order"}
         assert (row["second_order"], row["outcome"], row["lean"]) == ("skipped", "b", None)
     assert all(set(row) == LINE_KEYS for row in lines if len(row["calls"]) == 2)
     summary = result.summary
-    assert (summary["n"], summary["b_wins"], summary["win_rate_a"]["value"]) == (80, 80, 0)
+    assert (summary["n"], summary["b_wins"], summary["win_rate_a"]["value"]) == (66, 66, 0)
     assert (summary["position_consistency"]["value"], summary["position_consistency"]["n"]) == (1, 60)
     assert summary["first_preference"]["value"] == pytest.approx(0.5)
     rule = summary["second_order"]
-    assert (rule["rule"], rule["one_order"], rule["reason"], rule["saved_calls"]) == ("auto", True, None, 20)
-    assert rule["judged_once"] == {"a": 10, "b": 10}
+    assert (rule["rule"], rule["one_order"], rule["reason"], rule["saved_calls"]) == ("auto", True, None, 6)
+    assert rule["judged_once"] == {"a": 3, "b": 3}
     assert rule["saved_usd"] > 0
     assert manifest(result.run)["second_order"]["decisions"][0]["one_order"] is True
-    assert any("20 of 80 pairs were judged in one order only" in text for text in summary["conclusion"]["cautions"])
+    assert any("6 of 66 pairs were judged in one order only" in text for text in summary["conclusion"]["cautions"])
     page = (result.run / "summary.md").read_text()
     assert "## The second order" in page
-    assert "saved: 20 calls, 12% of all" in page
+    assert "saved: 6 calls, 5% of all" in page
     assert "assumed: the pilot was drawn at random" in page
     # the same again sends nothing; asking for both orders asks for what is missing
-    compare(answers("old", 80, 0.1), answers("new", 80, 0.95), second_order="auto", cache=False)
-    assert provider.stats()["requests"] == 140
-    whole = compare(answers("old", 80, 0.1), answers("new", 80, 0.95)).summary
-    assert provider.stats()["requests"] == 160
+    compare(answers("old", 66, 0.1), answers("new", 66, 0.95), second_order="auto", cache=False)
+    assert provider.stats()["requests"] == 126
+    whole = compare(answers("old", 66, 0.1), answers("new", 66, 0.95)).summary
+    assert provider.stats()["requests"] == 132
     assert "second_order" not in whole
-    assert whole["position_consistency"]["n"] == 80
+    assert whole["position_consistency"]["n"] == 66
 
 
-@pytest.mark.parametrize("bias", [50.0, -50.0])
+@pytest.mark.parametrize("bias", [50.0, pytest.param(-50.0, marks=pytest.mark.slow)])
 def test_a_judge_that_looks_at_the_position_is_asked_both_ways_about_everything(compare, provider, bias):  # noqa: F811
     provider.config(k=0.0, position_bias=bias)
-    result = compare(answers("old", 70), answers("new", 70), second_order="auto")
-    assert provider.stats()["requests"] == 140
+    result = compare(answers("old", 62), answers("new", 62), second_order="auto")
+    assert provider.stats()["requests"] == 124
     summary = result.summary
-    assert (summary["inconsistent"], summary["conclusion"]["verdict"]) == (70, "inconsistent")
+    assert (summary["inconsistent"], summary["conclusion"]["verdict"]) == (62, "inconsistent")
     rule = summary["second_order"]
     assert (rule["one_order"], rule["reason"], rule["saved_calls"], rule["assumes"]) == (False, "inconsistent", 0, [])
     assert "both orders for all pairs" in (result.run / "summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_an_error_in_the_one_order_is_incomplete_and_asked_again_in_the_same_order(compare, provider):  # noqa: F811
     design = draw({PAIR: ids(64)}, seed=0)
     case = sorted(design.once[PAIR])[0]
@@ -177,6 +178,7 @@ def test_an_error_in_the_one_order_is_incomplete_and_asked_again_in_the_same_ord
     assert healed.summary["incomplete"] == 0
 
 
+@pytest.mark.slow
 def test_ratings_may_be_asked_in_one_order_too(compare, provider):  # noqa: F811
     result = compare(answers("old", 66, 0.1), answers("new", 66, 0.5), mode="score", second_order="auto")
     assert provider.stats()["requests"] == 126
@@ -209,12 +211,12 @@ def test_what_has_no_sense_is_refused_before_any_call(compare, provider, options
 
 
 def test_a_run_stopped_in_the_pilot_has_decided_nothing(compare, provider):  # noqa: F811
-    old, new = answers("old", 70), answers("new", 70)
+    old, new = answers("old", 61), answers("new", 61)
     stopped = compare(old, new, second_order="auto", max_cost=0.01, concurrency=2).summary
     assert stopped["stopped"] == "max_cost"
     assert (stopped["second_order"]["one_order"], stopped["second_order"]["reason"]) == (None, "stopped")
     whole = compare(old, new, second_order="auto").summary
-    assert whole["n"] == 70
+    assert whole["n"] == 61
     assert whole["second_order"]["reason"] != "stopped"
 
 
