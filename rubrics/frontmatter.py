@@ -84,9 +84,15 @@ class _Loader(yaml.SafeLoader):
 
 
 def _read_settings(text: str, document: Document) -> None:
-    loader = _Loader(text)
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 2
+        document.problems.append(
+            Problem(line, f"not readable as YAML: the character U+{ord(text[error.position]):04X}")
+        )
+        return
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 2
         document.problems.append(Problem(line, f"not readable as YAML: {error.problem or error.context}; {_QUOTES}"))

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.cli.common import Json, RubricsDir, console, emit_json, say
+from judge.cli.common import Json, RubricsDir, choice, console, emit_json, listed, say
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
     from rubrics import Rubric
+
+HAS = ("reference", "notes", "contexts", "nuggets", "history")
 
 
 def list_rubrics(rubrics_dir: RubricsDir = None, as_json: Json = False) -> None:
@@ -29,6 +31,7 @@ def list_rubrics(rubrics_dir: RubricsDir = None, as_json: Json = False) -> None:
         emit_json([_summary(rubric) for rubric in found])
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None)
     for name in ("id", "version", "mode", "scale", "needs", "quick form", "title"):
@@ -36,15 +39,8 @@ def list_rubrics(rubrics_dir: RubricsDir = None, as_json: Json = False) -> None:
     for rubric in found:
         row = _summary(rubric)
         scale = f"{rubric.scale.min}-{rubric.scale.max}, pass {rubric.scale.pass_at}"
-        table.add_row(
-            rubric.id,
-            rubric.version,
-            rubric.mode,
-            scale,
-            ", ".join(rubric.requires),
-            str(row["quick"] or "-"),
-            rubric.title,
-        )
+        cells = (rubric.id, rubric.version, rubric.mode, scale, ", ".join(rubric.requires), str(row["quick"] or "-"))
+        table.add_row(*map(Text, (*cells, rubric.title)))
     console().print(table)
 
 
@@ -52,7 +48,9 @@ def show_rubric(
     rubric: Annotated[str, typer.Argument(help="Id of the rubric.")],
     has: Annotated[
         list[str] | None,
-        typer.Option(help="Show it for a case that has this: reference, notes, contexts, nuggets (repeatable)."),
+        typer.Option(
+            help="Show it for a case that has this: reference, notes, contexts, nuggets, history (repeatable)."
+        ),
     ] = None,
     rubrics_dir: RubricsDir = None,
     as_json: Json = False,
@@ -67,7 +65,10 @@ def show_rubric(
     dirs = rubrics_dir or []
     found = rubrics.load(rubric, dirs)
     say(f"note: {note}" for note in rubrics.overrides(dirs) if note.startswith(f"{rubric}:"))
-    flags = frozenset(f"has_{name.strip()}" for value in has or ["contexts"] for name in value.split(","))
+    given = listed(has) or ["contexts"]
+    for name in given:
+        choice(name, "--has", HAS)
+    flags = frozenset(f"has_{name}" for name in given)
     text = rubrics.instructions_text(found, flags)
     model = output_model(found)
     if as_json:

@@ -151,9 +151,10 @@ def test_every_mistake_is_reported_not_only_the_first(tmp_path: Path) -> None:
         (b"---\nid: \xff\n---\n", 2, "not UTF-8"),
         (b"---\n" + b"x" * 200_001, 1, "at most 200000 are allowed"),
         (b"---\na: " + b"[" * 600 + b"\n---\n", 2, "not readable as YAML"),
+        (b"---\nid: sound\n\x1b[31mtitle: x\n---\nbody", 3, "the character U+001B"),
         (GOOD[: GOOD.rindex("---\n") + 4].encode(), 30, "the body is empty"),
     ],
-    ids=["no-front-matter", "open", "empty", "list", "bytes", "huge", "deep", "no-body"],
+    ids=["no-front-matter", "open", "empty", "list", "bytes", "huge", "deep", "control", "no-body"],
 )
 def test_files_that_are_no_rubric_are_explained(tmp_path: Path, raw: bytes, line: int, said: str) -> None:
     assert any(at == line and said in what for at, _, what in found(tmp_path, raw))
@@ -293,6 +294,20 @@ def test_list_and_show_say_what_the_judge_sees(tmp_path: Path, command: typer.Ty
     assert "- lead: Main point first?" in own.stdout
     document = json.loads(CliRunner().invoke(command, ["show", "faithfulness", "--json"]).stdout)
     assert document["output_schema"]["required"][-1] == "holistic_score"
+
+
+def test_a_title_is_text_and_never_markup(tmp_path: Path, command: typer.Typer) -> None:
+    text = GOOD.replace("title: Sound", 'title: "[bold]B[/bold] [/nope] :smile:"').replace("{lead: no,", "{lead: yes,")
+    (tmp_path / "sound.md").write_text(text, encoding="utf-8")
+    listing = CliRunner().invoke(command, ["list", "--rubrics-dir", str(tmp_path)], env={"COLUMNS": "200"})
+    assert listing.exit_code == 0
+    assert "[bold]B[/bold] [/nope] :smile:" in listing.stdout
+
+
+def test_an_unknown_field_of_a_case_is_refused(command: typer.Typer) -> None:
+    outcome = CliRunner().invoke(command, ["show", "faithfulness", "--has", "refrence"])
+    assert "--has 'refrence'" in str(outcome.exception)
+    assert "reference" in str(outcome.exception)
 
 
 def test_no_value_of_any_setting_makes_the_check_fall_over(tmp_path: Path) -> None:
