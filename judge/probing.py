@@ -95,10 +95,8 @@ def forecast_probes(
     for arm in arms_of(path, names, rubrics=rubrics, variants=variants, n=n, seed=seed):
         chosen, resolved = _settings(path, arm, options)
         parts.append(forecast_resolved(_rows(arm), chosen, resolved))
-    costs = [part.max_cost_usd for part in parts]
-    counts = {name: sum(getattr(part, name) for part in parts) for name in Forecast.__dataclass_fields__
-              if name != "max_cost_usd"}  # fmt: skip
-    return Forecast(**counts, max_cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
+    columns = {name: [getattr(part, name) for part in parts] for name in Forecast.__dataclass_fields__}
+    return Forecast(**{name: None if None in column else sum(column) for name, column in columns.items()})
 
 
 def arms_of(
