@@ -96,7 +96,8 @@ def forecast_probes(
         chosen, resolved = _settings(path, arm, options)
         parts.append(forecast_resolved(_rows(arm), chosen, resolved))
     columns = {name: [getattr(part, name) for part in parts] for name in Forecast.__dataclass_fields__}
-    return Forecast(**{name: None if None in column else sum(column) for name, column in columns.items()})
+    totals: dict[str, Any] = {name: None if None in column else sum(column) for name, column in columns.items()}
+    return Forecast(**totals)
 
 
 def arms_of(
