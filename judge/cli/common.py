@@ -53,6 +53,10 @@ Mode = Annotated[
 ApiBase = Annotated[
     str | None, typer.Option(help="Address of an OpenAI-style server, http://127.0.0.1:8000/v1.", rich_help_panel=JUDGE)
 ]
+GeneratedBy = Annotated[
+    str | None,
+    typer.Option(help="The model that wrote the answers: warns of self-preference.", rich_help_panel=JUDGE),
+]
 Format = Annotated[
     str | None,
     typer.Option(
@@ -92,6 +96,7 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor writ
 Timeout = Annotated[
     float | None, typer.Option(help="Seconds a call may take (60; local 600).", rich_help_panel=RUNNING)
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=RUNNING)]
 MaxErrorRate = Annotated[
     float, typer.Option(help="Exit 3 when more than this share of judgments are errors.", rich_help_panel=GATES)
 ]

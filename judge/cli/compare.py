@@ -76,10 +76,7 @@ def compare(
     rubrics_dir: common.RubricsDir = None,
     config: common.Config = None,
     api_base: common.ApiBase = None,
-    generated_by: Annotated[
-        str | None,
-        typer.Option(help="The model that wrote the answers: warns of self-preference.", rich_help_panel=JUDGE),
-    ] = None,
+    generated_by: common.GeneratedBy = None,
     format: common.Format = None,
     map: common.Map = None,
     limit: common.Limit = None,
@@ -92,7 +89,7 @@ def compare(
     dry_run: common.DryRun = False,
     cache: common.Cache = None,
     no_cache: common.NoCache = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=RUNNING)] = False,
+    quiet: common.Quiet = False,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(help="Exit 1 unless the lower bound reaches it: win_rate_a=0.5.", rich_help_panel=GATES),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import common
-from judge.cli.common import GATES, JUDGE, RUNNING
+from judge.cli.common import GATES, JUDGE
 
 if TYPE_CHECKING:
     from judge.api import Options
@@ -33,10 +33,7 @@ def score(
         str,
         typer.Option(help="rubric_first (cheap with prompt caching) or item_first; recorded.", rich_help_panel=JUDGE),
     ] = "rubric_first",
-    generated_by: Annotated[
-        str | None,
-        typer.Option(help="The model that wrote the answers: warns of self-preference.", rich_help_panel=JUDGE),
-    ] = None,
+    generated_by: common.GeneratedBy = None,
     format: common.Format = None,
     map: common.Map = None,
     limit: common.Limit = None,
@@ -49,7 +46,7 @@ def score(
     dry_run: common.DryRun = False,
     cache: common.Cache = None,
     no_cache: common.NoCache = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=RUNNING)] = False,
+    quiet: common.Quiet = False,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
