@@ -27,6 +27,13 @@ from judge.runs import Run, write_json
 from judge.scoring import Forecast, Job, Nobody, Watcher, forecast, make_budget, plans, score_run, suited
 from rubrics.model import Layout, Rubric
 
+_KINDS: tuple[tuple[str, tuple[type, ...], tuple[str, ...]], ...] = (
+    ("a path", (Path,), ("out", "config", "calibration")),
+    ("a whole number", (int,), ("seed", "concurrency")),
+    ("a number", (int, float), ("max_cost", "timeout")),
+    ("text", (str,), ("model", "api_base", "format", "generated_by")),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -108,18 +115,30 @@ async def score_async(
 
 async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Watcher | None = None) -> Result:
     """Resolves names, reads the cases, judges what is missing, writes summary and page."""
-    return await score_resolved(cases, options, resolve(options), stop=stop, watcher=watcher)
+    return await score_resolved(cases, options, resolve(options), stop=stop, watcher=watcher, of_one_file=True)
 
 
 async def score_resolved(
-    cases: Any, options: Options, resolved: Resolved, *, stop: Stop, watcher: Watcher | None = None
+    cases: Any,
+    options: Options,
+    resolved: Resolved,
+    *,
+    stop: Stop,
+    watcher: Watcher | None = None,
+    of_one_file: bool = False,
 ) -> Result:
-    """`score_options` with judge, mode and rubrics at hand."""
+    """`score_options` with judge, mode and rubrics at hand. `of_one_file` refuses a run of wholly other questions."""
     out = options.out or Path(tempfile.mkdtemp(prefix="judge-run-"))
     watcher = watcher or Nobody()
     with Run(out) as archive:
         fresh = out / "cases.jsonl.new"
         data = take_cases(cases, options, fresh)
+        if of_one_file:
+            try:
+                archive.refuse_other_cases(fresh)
+            except UsageError:
+                fresh.unlink()
+                raise
         notes = [*_said(data), *resolved.notes]
         watcher.say(notes)
         client, secret = open_client(resolved.spec, options, archive.manifest.get("resolved"))
@@ -144,16 +163,18 @@ async def score_resolved(
 
 def forecast_options(cases: Any, options: Options) -> Forecast:
     """What `score` would send, without sending anything; the run directory is left as it is."""
-    return forecast_resolved(cases, options, resolve(options))
+    return forecast_resolved(cases, options, resolve(options), of_one_file=True)
 
 
-def forecast_resolved(cases: Any, options: Options, resolved: Resolved) -> Forecast:
+def forecast_resolved(cases: Any, options: Options, resolved: Resolved, *, of_one_file: bool = False) -> Forecast:
     """`forecast_options` with judge, mode and rubrics at hand."""
     with tempfile.TemporaryDirectory(prefix="judge-dry-") as scratch:
         copy = Path(scratch) / "cases.jsonl"
         take_cases(cases, options, copy)
         if options.out is not None and (options.out / "run.json").exists():
             with Run(options.out) as archive:
+                if of_one_file:
+                    archive.refuse_other_cases(copy)
                 client, _ = open_client(resolved.spec, options, archive.manifest.get("resolved"))
                 job = _job(resolved, options, bytes.fromhex(archive.manifest["secret"]))
                 return forecast((p.requests for p in plans(job, copy, client)), client, archive)
@@ -164,12 +185,15 @@ def forecast_resolved(cases: Any, options: Options, resolved: Resolved) -> Forec
 
 def resolve(options: Options, suit: Callable[[Sequence[Rubric], PairMode, bool], None] = suited) -> Resolved:
     """Judge, mode and rubrics of an invocation; refuses what cannot work together (`suit`: the rubrics)."""
+    _refuse_values(options)
     spec = find_judge(options.model, options.config).override(
         concurrency=options.concurrency, api_base=options.api_base, timeout=options.timeout
     )
-    _refuse_values(options)
     mode: PairMode = options.mode or ("quick" if spec.is_local else "full")
-    chosen = tuple(rubric_files.load(name, options.rubrics_dir) for name in dict.fromkeys(options.rubrics))
+    try:
+        chosen = tuple(rubric_files.load(name, options.rubrics_dir) for name in dict.fromkeys(options.rubrics))
+    except rubric_files.RubricError as error:
+        raise UsageError(str(error)) from error
     suit(chosen, mode, spec.is_local)
     if options.calibration is not None and not options.calibration.is_dir():
         raise UsageError(f"--calibration {options.calibration}: no such folder; `judge audit --save` makes one")
@@ -181,6 +205,17 @@ def _refuse_values(options: Options) -> None:
     """What the command line cannot give, or only as a mistake: callers from Python are told in the same words."""
     if not options.rubrics:
         raise UsageError("no rubric given: name at least one, such as faithfulness (judge rubrics list)")
+    for words, kinds, names in _KINDS:
+        for name in names:
+            value = getattr(options, name)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise UsageError(f"--{name.replace('_', '-')} {value!r}: must be {words}")
+    if options.seed < 0:
+        raise UsageError(f"--seed {options.seed}: must be 0 or more")
+    if not (options.cache is None or options.cache is False or isinstance(options.cache, Path)):
+        raise UsageError(f"--cache {options.cache!r}: must be a path, or False for none")
+    if options.map is not None and not _is_text_map(options.map):
+        raise UsageError(f"--map {options.map!r}: must be fields and their columns, such as {{'answer': 'my_column'}}")
     for name, value in (("repeats", options.repeats), ("limit", options.limit), ("sample", options.sample)):
         if value is not None and (type(value) is not int or value < 1):
             raise UsageError(f"--{name} {value!r}: must be 1 or more, a whole number")
@@ -192,6 +227,10 @@ def _refuse_values(options: Options) -> None:
             raise UsageError(f"--{name} {chosen!r}: choose {' or '.join(filter(None, allowed))}")
     if options.max_cost is not None and not 0 < options.max_cost < float("inf"):
         raise UsageError(f"--max-cost {options.max_cost}: must be a number of US dollars above 0")
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
 def take_cases(cases: Any, options: Options, destination: Path) -> Normalised:
@@ -274,16 +313,24 @@ def _said(data: Normalised) -> list[str]:
 
 def options_of(rubrics: str | Sequence[str], model: str | None, options: dict[str, Any]) -> Options:
     """Keyword arguments of a Python caller as Options; UsageError for a name that is none."""
-    names = rubrics.split(",") if isinstance(rubrics, str) else list(rubrics)
+    names = _texts("rubrics", rubrics.split(",") if isinstance(rubrics, str) else rubrics, (str,))
     for name in ("out", "config", "cache", "calibration"):
-        if isinstance(options.get(name), str):
+        if isinstance(options.get(name), str) and options[name]:
             options[name] = Path(options[name])
     folders = options.pop("rubrics_dir", ())
-    folders = [folders] if isinstance(folders, str | Path) else folders
+    folders = _texts("rubrics-dir", [folders] if isinstance(folders, str | Path) else folders, (str, Path))
     unknown = set(options) - set(Options.__dataclass_fields__)
     if unknown:
         raise UsageError(f"unknown option {sorted(unknown)[0]!r} (known: {', '.join(Options.__dataclass_fields__)})")
-    return Options(rubrics=[n.strip() for n in names], model=model, rubrics_dir=[Path(f) for f in folders], **options)
+    return Options(
+        rubrics=[n.strip() for n in names if n.strip()], model=model, rubrics_dir=[Path(f) for f in folders], **options
+    )
+
+
+def _texts(name: str, given: Any, kinds: tuple[type, ...]) -> list[Any]:
+    if not isinstance(given, Sequence | set | frozenset) or not all(isinstance(one, kinds) for one in given):
+        raise UsageError(f"--{name} {given!r}: must be one name or a list of names")
+    return list(given)
 
 
 def _choice(spec: JudgeSpec) -> list[str]:

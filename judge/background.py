@@ -7,6 +7,7 @@ and one code path. The core itself is async and knows nothing of this.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import Coroutine
@@ -35,6 +36,9 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="judge", daemon=True).start()
     return loop
+
+
+os.register_at_fork(after_in_child=_loop.cache_clear)  # the thread of the loop does not live on in a forked process
 
 
 def left_behind() -> bool:

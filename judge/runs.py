@@ -186,6 +186,7 @@ class Run:
             raise self._in_words(error) from error
 
     def _open(self) -> None:
+        self._refuse_own_files()
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = (self.path / ".lock").open("w")
         try:
@@ -204,6 +205,19 @@ class Run:
         for offset, row in read_lines(self.path / "replies.jsonl"):
             if row["error_kind"] is None:
                 self._replies[bytes.fromhex(row["key"])] = offset
+
+    def _refuse_own_files(self) -> None:
+        """A folder that is no run is not made one over files that a run would write there."""
+        if (self.path / "run.json").exists():
+            return
+        written = [self.path / name for name in ("cases.jsonl", "summary.json", "summary.md")]
+        found = [path for path in written if path.exists()]
+        found += [path for path in (self.lines, self.path / "replies.jsonl") if path.exists() and path.stat().st_size]
+        if found:
+            raise UsageError(
+                f"{found[0]} exists in a folder that is no run directory (it has no run.json) and would be written "
+                "over. Give another --out"
+            )
 
     def _close(self) -> OSError | None:
         """Closes all files; what went wrong on the way is returned, not raised, so that the rest is closed too."""
@@ -243,6 +257,25 @@ class Run:
         self.manifest |= {"judge": dict(judge), **settings}
         self.manifest.setdefault("invocations", [])
         self.save()
+
+    def refuse_other_cases(self, fresh: Path) -> None:
+        """Raises UsageError when not one question of the run is asked in the new copy: that is another case file.
+
+        Nothing is refused before the run has a finished line.
+        """
+        before = self.path / "cases.jsonl"
+        if not self._done or not before.exists():
+            return
+        try:
+            here = {hash(case.question) for case in load_normalised(before)}
+        except InputError:  # a damaged copy is replaced by the new one
+            return
+        there = {hash(case.question) for case in load_normalised(fresh)}
+        if here.isdisjoint(there):
+            raise UsageError(
+                f"{self.path} is about other cases: none of the {len(here)} questions in it is among the "
+                f"{len(there)} of this file. Give another --out (or delete {self.path} if it is not needed)"
+            )
 
     def renew(self, fresh: Path, rubric_hashes: Mapping[str, str]) -> int:
         """Puts the new copy of the cases in place and takes out the lines that are about something else than it.

@@ -228,6 +228,9 @@ def _from_python(source: Any) -> Source:
         indexes = [name for name in source.index.names if name is not None and name not in source.columns]
         frame = source.reset_index(level=indexes) if indexes else source
         columns = [str(column) for column in frame.columns]
+        twice = next((name for n, name in enumerate(columns) if name in columns[:n]), None)
+        if twice is not None:
+            raise InputError(f"DataFrame: {twice!r} names two columns; rename or drop one")
         records: Iterable[Any] = (dict(zip(columns, v, strict=True)) for v in frame.itertuples(index=False, name=None))
         return Source("DataFrame", "row", (_plain_row(n, record) for n, record in enumerate(records, 1)))
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
