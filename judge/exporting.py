@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from judge.errors import UsageError
 from judge.runs import rows
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FILES = ("run.json", "cases.jsonl", "judgments.jsonl", "comparisons.jsonl", "replies.jsonl", "summary.json",
+         "summary.md")  # fmt: skip
 FORMATS = ("csv", "parquet", "jsonl")
 
 
@@ -20,13 +21,15 @@ def export(run: Path, format: str, out: Path) -> int:
 
     CSV and Parquet hold one flat column per field (`details.support_rate`, `usage.input_tokens`); lists are JSON text.
     In CSV, text that starts with = + - @, a tab or a line break gets an apostrophe in front: no spreadsheet runs it.
-    Raises UsageError for an unknown format or without the parquet extra.
+    Raises UsageError for an unknown format, a file of the run as target, or without the parquet extra.
     """
     if format not in FORMATS:
         raise UsageError(f"--format {format!r}: choose {' or '.join(FORMATS)}")
+    if out.resolve().parent == run.resolve() and out.name in FILES:
+        raise UsageError(f"--out {out}: is a file of the run; give another name, such as {run / f'export.{format}'}")
     lines = "comparisons.jsonl" if (run / "comparisons.jsonl").exists() else "judgments.jsonl"
     if format == "jsonl":
-        return _jsonl(rows(run, lines), out)
+        return _jsonl(list(rows(run, lines)), out)
     flat = [flattened(row) for row in rows(run, lines)]
     columns = list(dict.fromkeys(name for row in flat for name in row))
     if format == "csv":
@@ -64,13 +67,10 @@ def _cell(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
-def _jsonl(lines: Iterator[dict[str, Any]], out: Path) -> int:
-    written = 0
+def _jsonl(lines: list[dict[str, Any]], out: Path) -> int:
     with out.open("w", encoding="utf-8") as file:
-        for row in lines:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            written += 1
-    return written
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in lines)
+    return len(lines)
 
 
 def _parquet(flat: list[dict[str, Any]], columns: list[str], out: Path) -> None:

@@ -95,3 +95,26 @@ def test_a_run_made_half_says_so_to_those_who_sample_or_audit_it(run, tmp_path, 
 def test_a_finished_run_is_not_called_unfinished(run, tmp_path):
     assert judge.audit(run, write_labels(tmp_path / "l.csv", [("c0", "ann", 1)])).rubrics["plain"]["warnings"] == []
     assert unjudged(run, ["plain"]) == {}
+
+
+@pytest.mark.parametrize(("format", "name"), [
+    ("jsonl", "judgments.jsonl"), ("csv", "run.json"), ("csv", "cases.jsonl"), ("parquet", "replies.jsonl"),
+    ("jsonl", "summary.json"),
+])  # fmt: skip
+def test_an_export_is_never_written_over_a_file_of_the_run(run, format, name):
+    (run / "summary.json").write_text("{}")
+    before = (run / name).read_bytes()
+    with pytest.raises(UsageError, match=f"{name}.*file of the run"):
+        export(run, format, run / ".." / run.name / name)
+    assert (run / name).read_bytes() == before
+
+
+def test_an_export_that_fails_leaves_the_earlier_one(run, tmp_path):
+    out = tmp_path / "out.csv"
+    export(run, "csv", out)
+    before = out.read_bytes()
+    edit(run / "judgments.jsonl", score="2")
+    for format in ("csv", "jsonl"):
+        with pytest.raises(InputError):
+            export(run, format, out)
+    assert out.read_bytes() == before
