@@ -197,6 +197,8 @@ class Run:
             ) from None
         if (self.path / "run.json").exists():
             self.manifest = manifest(self.path)
+        if self.lines.name == JUDGMENTS and (self.path / "comparisons.jsonl").exists():
+            raise UsageError(f"{self.path} is a run of `judge compare`: give another --out for scores")
         for path in (self.lines, self.path / "replies.jsonl"):
             _mend(path)
             self._files[path] = path.open("ab", buffering=0)

@@ -107,3 +107,20 @@ def test_a_folder_with_files_of_ones_own_is_never_taken_for_a_run(score, provide
     assert [path.name for path in own.iterdir()] == [name]
     assert (own / name).read_text() == '{"question": "mine"}\n'
     assert provider.stats().get("requests", 0) == 0
+
+
+def systems(given, system):
+    return [{**case, "answer": f"{system} says: {case['answer']}", "system": system} for case in given]
+
+
+def test_comparisons_of_other_questions_and_scores_do_not_share_a_run(score, provider, tmp_path):  # noqa: F811
+    options = {"rubric": "preference", "model": MODEL, "out": tmp_path / "pairs", "api_base": provider.base_url}
+    options["cache"] = tmp_path / "cache"
+    first = judge.compare(systems(cases(2), "one"), systems(cases(2), "two"), **options)
+    kept = (first.run / "cases.jsonl").read_bytes()
+    with pytest.raises(UsageError, match="another --out"):
+        judge.compare(systems(others(2), "one"), systems(others(2), "two"), **options)
+    with pytest.raises(UsageError, match="run of `judge compare`"):
+        score(cases(2), out=first.run)
+    assert (first.run / "cases.jsonl").read_bytes() == kept
+    assert not (first.run / "cases.jsonl.new").exists()
