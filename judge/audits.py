@@ -64,6 +64,8 @@ def audit(
         raise UsageError(f"--label-design {label_design!r}: choose {', '.join(DESIGNS)}")
     if seed < 0:
         raise UsageError(f"--seed {seed}: must be 0 or more, a whole number")
+    if replicates < 100:
+        raise UsageError(f"replicates is {replicates}: give 100 or more, fewer say nothing about an interval")
     declared, asked = thresholds_of(thresholds), Further(**further)
     made = manifest(run)
     chosen = _chosen(run, [rubrics] if isinstance(rubrics, str) else list(rubrics))

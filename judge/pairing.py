@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,8 +145,9 @@ def pair(
         for name, given in people.items()
         if scored.get(name) and name in found
     )
+    alike = _lookalikes(people, questions)
     if not rated:
-        raise UsageError(_nothing_shared(people, lines, rubric))
+        raise UsageError(_nothing_shared(people, lines, rubric, alike))
     unjudged = sum(name not in lines for name in questions)
     return Pairing(
         rubric=rubric,
@@ -162,8 +164,8 @@ def pair(
             for name, group in scored.items()
             if group
         },
-        propensities={label.case_id: label.propensity for label in labels if label.propensity is not None},
-        dropped=tuple((name, _why(lines.get(name))) for name in people if not scored.get(name)),
+        propensities=_propensities(labels),
+        dropped=tuple((name, _why(lines.get(name), alike.get(name))) for name in people if not scored.get(name)),
         raters=dict(sorted(raters.items())),
         prompt_hash=_prompt_hash(lines),
         warnings=(
@@ -214,9 +216,39 @@ def _refuse_off_scale(scored: Mapping[str, Sequence[Mapping[str, Any]]], rubric:
                 )
 
 
-def _why(lines: Sequence[Mapping[str, Any]] | None) -> str:
+def _propensities(labels: Sequence[HumanLabel]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for label in labels:
+        if label.propensity is None:
+            continue
+        if found.setdefault(label.case_id, label.propensity) != label.propensity:
+            raise InputError(
+                f"{label.place}: {shown(label.case_id)} has propensity {found[label.case_id]:g} and "
+                f"{label.propensity:g}: a case is drawn with one chance"
+            )
+    return found
+
+
+def _lookalikes(people: Iterable[str], known: Mapping[str, Any]) -> dict[str, str]:
+    """Labelled ids that no case has, with the id of a case that a spreadsheet would write so ("1" for "001")."""
+    strange = [name for name in people if name not in known]
+    if not strange:
+        return {}
+    spelled = {_loosely(name): name for name in known}
+    return {name: spelled[_loosely(name)] for name in strange if _loosely(name) in spelled}
+
+
+def _loosely(name: str) -> str:
+    text = unicodedata.normalize("NFKC", name).casefold().strip()
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
+
+
+def _why(lines: Sequence[Mapping[str, Any]] | None, alike: str | None = None) -> str:
     if not lines:
-        return "not_judged"
+        return "not_judged" + (f": the run has {shown(alike)}, is that the same case?" if alike is not None else "")
     last = lines[-1]
     return f"{last['status']}: {last['error_kind'] or last['reason']}"
 
@@ -227,8 +259,10 @@ def _prompt_hash(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> str | None
     return hashes[0] if len(hashes) == 1 else "+".join(hashes) or None
 
 
-def _nothing_shared(people: Mapping[str, Any], lines: Mapping[str, Any], rubric: Rubric) -> str:
-    labelled, judged = list(people)[:3], list(lines)[:3]
+def _nothing_shared(
+    people: Mapping[str, Any], lines: Mapping[str, Any], rubric: Rubric, alike: Mapping[str, str]
+) -> str:
+    labelled, judged = [*alike, *people][:3], [*alike.values(), *lines][:3]
     both = [name for name in people if name in lines]
     if both:
         why = "; ".join(f"{name}: {_why(lines[name])}" for name in both[:5])
@@ -237,6 +271,7 @@ def _nothing_shared(people: Mapping[str, Any], lines: Mapping[str, Any], rubric:
         f"{rubric.id}: none of the {len(people)} labelled cases is in the run: the labels have ids like "
         f"{', '.join(map(shown, labelled))}, the run like {', '.join(map(shown, judged)) or 'none'}; "
         "the case ids must be spelled the same"
+        f"{'; a spreadsheet may have rewritten them: read the id column as text there' if alike else ''}"
     )
 
 

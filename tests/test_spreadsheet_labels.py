@@ -7,7 +7,7 @@ import pytest
 import judge
 from judge.errors import InputError, UsageError
 from judge.labels import read_labels
-from tests.audited_runs import scored_run, write_labels
+from tests.audited_runs import case, line, ordinal, scored_run, write_labels, write_run
 
 HEADER = "case_id,rater,rubric,label\n"
 ROWS = "".join(f"c{n},ann,plain,{n + 1}\n" for n in range(5))
@@ -80,3 +80,35 @@ def test_an_id_of_any_length_leaves_the_page_readable(tmp_path):
     with pytest.raises(UsageError) as error:
         judge.audit(run, write_labels(tmp_path / "m.csv", [(long, "ann", 2)]))
     assert len(str(error.value)) < 1000
+
+
+def renamed_run(folder, *ids):
+    rubric = ordinal()
+    cases = [case(n, id=name) for n, name in enumerate(ids)]
+    return write_run(folder, cases, [line(name, rubric, 3) for name in ids], [rubric])
+
+
+@pytest.mark.parametrize(("there", "given"), [
+    ("001", "1"), ("1e5", "100000"), ("100000", "1E+05"), ("true", "TRUE"), ("e\u0301", "\u00e9"), (" x", "x"),
+])  # fmt: skip
+def test_an_id_that_a_spreadsheet_rewrote_is_named_beside_the_one_it_was(tmp_path, there, given):
+    run = renamed_run(tmp_path / "run", there, "other")
+    labels = write_labels(tmp_path / "l.csv", [(given, "ann", 3), ("other", "ann", 3)])
+    (dropped,) = judge.audit(run, labels).rubrics["plain"]["dropped"]
+    assert dropped == {"case_id": given, "reason": f"not_judged: the run has {there!r}, is that the same case?"}
+    with pytest.raises(UsageError, match=r"read the id column as text") as error:
+        judge.audit(run, write_labels(tmp_path / "m.csv", [(given, "ann", 3)]))
+    assert repr(there) in str(error.value)
+
+
+def test_a_case_with_two_chances_of_being_drawn_is_refused(tmp_path):
+    run = scored_run(tmp_path / "run", [1.0, 2.0, 3.0])
+    rows = [{"case_id": "c0", "rater": r, "label": 1, "propensity": p} for r, p in (("ann", 0.5), ("bob", 0.2))]
+    with pytest.raises(InputError, match=r"c0.*0\.5.*0\.2"):
+        judge.audit(run, rows, label_design="propensity")
+
+
+def test_too_few_resamples_are_refused_in_words(tmp_path):
+    run = scored_run(tmp_path / "run", [1.0, 2.0, 3.0])
+    with pytest.raises(UsageError, match="replicates is 0: give 100 or more"):
+        judge.audit(run, [{"case_id": "c0", "label": 1}], replicates=0)
