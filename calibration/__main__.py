@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibration.errors import CalibrationError
-from calibration.verbs import add_commands
+from calibration.verbs import add_commands, seed_number
 
 
 def agreement(options: argparse.Namespace) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def parser() -> argparse.ArgumentParser:
     for verb in (one, two, three):
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")
     for verb in (one, two, three, five):
-        verb.add_argument("--seed", type=int, default=0, help="seed of the resampling (default 0)")
+        verb.add_argument("--seed", type=seed_number, default=0, help="seed of the resampling (default 0)")
     for verb, run in ((one, agreement), (two, correct), (three, compare), (four, budget), (five, pairwise)):
         verb.add_argument("--json", action="store_true", help="one JSON document on standard output")
         verb.set_defaults(run=run)

@@ -11,6 +11,8 @@ from calibration.errors import CalibrationError
 from calibration.estimate import normal_quantile
 from calibration.kappa import kappa_variance
 
+SMALLEST = 1e-6
+
 
 def labels_for_kappa(kappa: float, half_width: float, prevalence: float, *, level: float = 0.95) -> int:
     """Labelled items for a kappa interval of value +- half_width, two labels, both raters with that prevalence.
@@ -90,8 +92,8 @@ def _ceil(count: float) -> int:
 
 
 def _positive(value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise CalibrationError(f"the value is {value}: a width or a standard deviation is above 0")
+    if not (math.isfinite(value) and value >= SMALLEST):
+        raise CalibrationError(f"the value is {value}: a width or a standard deviation is {SMALLEST:g} or more")
     return value
 
 

@@ -232,9 +232,12 @@ def read_table(path: str | Path) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise CalibrationError(f"{path}: {reason}; every line needs the columns of the first") from None
-    if len(frame) == 0:
+    filled = len(frame)
+    while filled and not any(str(cell).strip() for cell in frame.iloc[filled - 1]):  # a spreadsheet pads the end
+        filled -= 1
+    if filled == 0:
         raise CalibrationError(f"{path}: has a header and no rows")
-    return frame
+    return frame.iloc[:filled]
 
 
 def _from_long(frame: pd.DataFrame, scale: Scale | None) -> Ratings:

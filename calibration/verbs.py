@@ -11,6 +11,13 @@ from calibration.errors import CalibrationError
 Declared = Callable[[argparse.Namespace], Any]
 
 
+def seed_number(text: str) -> int:
+    """A seed: a whole number from 0."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 0")
+    return int(text)
+
+
 def add_commands(verbs: Any, scale_of: Declared) -> None:
     """Add the parsers; each sets `run`, a function from options to a JSON document."""
     one = verbs.add_parser("alt-test", help="may the judge stand in for one of the people")
@@ -57,7 +64,7 @@ def add_commands(verbs: Any, scale_of: Declared) -> None:
     for verb in (one, two, three, four, five):
         verb.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")
-        verb.add_argument("--seed", type=int, default=0, help="seed of the resampling (default 0)")
+        verb.add_argument("--seed", type=seed_number, default=0, help="seed of the resampling (default 0)")
         verb.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 

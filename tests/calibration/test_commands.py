@@ -143,6 +143,14 @@ def test_budget_prints_labels_needed(capsys):
     }
     code, _, err = run(capsys, "budget", "--kappa", "2", "--half-width", ".1", "--prevalence", ".5")
     assert (code, err) == (2, "error: kappa is 2.0: it must lie between -1 and 1\n")
+    code, _, err = run(capsys, "budget", "--kappa", ".6", "--half-width", "1e-300", "--prevalence", ".5")
+    assert (code, "1e-300: a width" in err) == (2, True)
+
+
+def test_rows_that_a_spreadsheet_pads_at_the_end_are_no_items(tmp_path, capsys):
+    rows = ["item,judge,human", *(f"q{n},{n % 2 + 1},{n % 2 + 1}" for n in range(12))]
+    plain = document(capsys, "agreement", write(tmp_path, "a.csv", rows), "--scale", "1,2")
+    assert document(capsys, "agreement", write(tmp_path, "b.csv", [*rows, ",,", " ,,"]), "--scale", "1,2") == plain
 
 
 @pytest.mark.parametrize(
@@ -168,7 +176,8 @@ def test_bad_input_is_a_plain_message_and_exit_two(tmp_path, capsys, rows, optio
 
 
 def test_unknown_verbs_and_designs_exit_two(capsys):
-    for arguments in (["nonsense"], ["correct", "--label-design", "guess"], []):
+    seeds = (["compare", "a.csv", "b.csv", "--seed", "-1"], ["reliability", "r.csv", "--seed", "1.5"])
+    for arguments in (["nonsense"], ["correct", "--label-design", "guess"], [], *seeds):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2
