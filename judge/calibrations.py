@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
 from calibration.guards import stale_fields
 from judge.runs import write_json
-from judge.verdicts import headline_weights
+from judge.verdicts import Verdict, headline_weights
 
 DEFAULT = Path("calibrations")
 IDENTITY = ("model", "model_returned", "params", "mode", "layout", "output")
@@ -63,11 +63,15 @@ def load(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
             made = orjson.loads(path.read_bytes())
         except (orjson.JSONDecodeError, OSError):
             made = None
-        if isinstance(made, dict) and set(KEPT) <= set(made):
+        if isinstance(made, dict) and set(KEPT) <= set(made) and _sound(made):
             found.append(made)
         else:
             warnings.append(f"{path} is no calibration and is not used; `judge audit --save` writes one")
     return found, warnings
+
+
+def _sound(made: Mapping[str, Any]) -> bool:
+    return isinstance(made["judge"], dict) and made["verdict"] in get_args(Verdict)
 
 
 def state_of(

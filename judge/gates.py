@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
 from judge.errors import UsageError
+from judge.imports.native import did_you_mean
 
 DONE, GATE_FAILED, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 3, 130
 
@@ -23,6 +24,14 @@ def parse_thresholds(given: Sequence[str], option: str) -> dict[str, float]:
         except ValueError:
             raise UsageError(f"{option} {text!r}: give NAME=NUMBER, such as faithfulness=4.2 or kappa=.6") from None
     return found
+
+
+def refuse_unknown(gates: Iterable[str], rubrics: Sequence[str]) -> None:
+    """Raises UsageError for a gate on a rubric that will not be in the summary; called before anything is spent."""
+    for name in gates:
+        if name not in rubrics:
+            near = did_you_mean(name, rubrics)
+            raise UsageError(f"gate on {name!r}: no such rubric here (there are: {', '.join(rubrics)}){near}")
 
 
 def failures(

@@ -11,7 +11,7 @@ import pytest
 import judge
 from judge.errors import InputError, UsageError
 from judge.runs import rows
-from tests.test_score import MODEL, cases, command, rubric_dir, score, written  # noqa: F401
+from tests.test_score import MODEL, arguments_of, cases, command, rubric_dir, score, written  # noqa: F401
 
 
 def others(n):
@@ -124,3 +124,13 @@ def test_comparisons_of_other_questions_and_scores_do_not_share_a_run(score, pro
         score(cases(2), out=first.run)
     assert (first.run / "cases.jsonl").read_bytes() == kept
     assert not (first.run / "cases.jsonl.new").exists()
+
+
+def test_a_gate_on_an_unknown_rubric_is_refused_before_anything_is_spent(command, provider, tmp_path):  # noqa: F811
+    for option in ("--fail-under", "--fail-under-point"):
+        code, _, err = command(*arguments_of(tmp_path, provider, 2, option, "plian=4"))
+        assert (code, "did you mean `plain`" in err) == (2, True)
+    assert provider.stats().get("requests", 0) == 0
+    assert command(*arguments_of(tmp_path, provider, 2))[0] == 0
+    further = ["--rubrics", "answer_relevance", "--fail-under-point", "plain=1"]
+    assert command(*arguments_of(tmp_path, provider, 2, *further))[0] == 0

@@ -92,6 +92,15 @@ def test_a_broken_file_is_named_and_not_used(saved, tmp_path):
     assert "broken.json is no calibration" in warnings[0]
 
 
+@pytest.mark.parametrize("changed", [{"verdict": "excellent"}, {"verdict": None}, {"judge": None}])
+def test_a_file_that_was_changed_opens_no_gate(saved, tmp_path, changed):
+    (path,) = saved.glob("*.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    found, warnings = state(saved, other_run(tmp_path))
+    assert found["calibration"] == "uncalibrated"
+    assert path.name in warnings[0]
+
+
 def test_the_gate_wants_a_matching_audit_that_does_not_call_the_judge_not_usable(saved, tmp_path):
     run = other_run(tmp_path)
     summary = summarize(run)

@@ -77,16 +77,18 @@ def score(
     from judge.background import Stop, run
     from judge.cli.model import fetch_if_missing
     from judge.config import find_judge
-    from judge.gates import exit_code, failures, parse_thresholds
+    from judge.gates import exit_code, failures, parse_thresholds, refuse_unknown
     from judge.report import page, scores
     from judge.report.progress import Progress
+    from judge.runs import manifest
 
     names = common.listed(rubrics)
     if not names:
         common.say(["no --rubrics given: scoring faithfulness (see `judge rubrics list`)"])
+    run_dir = out or default_out(cases, model, mode)
     options = Options(
         rubrics=names or ("faithfulness",), rubrics_dir=tuple(rubrics_dir or ()), model=model, config=config,
-        out=out or default_out(cases, model, mode), mode=common.choice(mode, "--mode", ("full", "quick")),
+        out=run_dir, mode=common.choice(mode, "--mode", ("full", "quick")),
         repeats=repeats, layout=common.choice(layout, "--layout", ("rubric_first", "item_first")),
         concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
         cache=False if no_cache else cache, limit=limit, sample=sample, seed=seed, format=format,
@@ -94,6 +96,8 @@ def score(
     )  # fmt: skip
     lower = parse_thresholds(fail_under or (), "--fail-under")
     points = parse_thresholds(fail_under_point or (), "--fail-under-point")
+    earlier = manifest(run_dir)["rubrics"] if (run_dir / "run.json").exists() else {}
+    refuse_unknown([*lower, *points], list(dict.fromkeys([*options.rubrics, *earlier])))
     if dry_run:
         show_forecast(forecast_options(cases, options), options, json)
         return

@@ -13,6 +13,7 @@ from calibration.estimate import Estimate
 from calibration.rogan_gladen import rogan_gladen
 from judge.calibrations import CALIBRATED, DEFAULT, UNCALIBRATED, load, state_of
 from judge.diagnosing.judged import ROOTS, rubric_for
+from judge.errors import InputError
 from rubrics.model import Rubric
 
 NOT_TRUSTED = ("not_usable", "too_few_labels")
@@ -51,7 +52,8 @@ def trusts(
     The state is that of summary.json, where a calibration was found when the run was scored, or calibrated when
     RUN/audit or the calibrations of `folder` (default ./calibrations) hold this rubric, prompt and judge.
     """
-    summary = _json(run / "summary.json").get("rubrics", {})
+    summary = _json(run / "summary.json", "score").get("rubrics", {})
+    summary = _object(summary, run / "summary.json", "score")
     saved, _ = load(folder or DEFAULT)
     found = {}
     for name, root in ROOTS.items():
@@ -59,8 +61,9 @@ def trusts(
         if rubric is None:
             found[name] = Trust(rubric=None, state=UNCALIBRATED)
             continue
-        audit = _json(run / "audit" / f"{rubric.id}.json")
-        found[name] = _trust(rubric, made["judge"], summary.get(rubric.id, {}), [audit, *saved])
+        audit = _json(run / "audit" / f"{rubric.id}.json", "audit")
+        known = _object(summary.get(rubric.id, {}), run / "summary.json", "score")
+        found[name] = _trust(rubric, made["judge"], known, [audit, *saved])
     return found
 
 
@@ -80,9 +83,20 @@ def _trust(
     return Trust(rubric=rubric.id, state=state, verdict=verdict, rates=rates)
 
 
-def _json(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
-    return loaded
+def _json(path: Path, verb: str) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        loaded = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError:
+        loaded = None
+    return _object(loaded, path, verb)
+
+
+def _object(value: Any, path: Path, verb: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: damaged; run the judge {verb} command that made it again, which costs nothing")
+    return value
 
 
 def error_rates(audit: Mapping[str, Any]) -> dict[str, Any] | None:

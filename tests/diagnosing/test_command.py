@@ -91,3 +91,15 @@ def test_from_python_unusable_options_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cluster is 'topic': choose question or document"):
         judge.diagnose(run, cluster="topic")
     assert judge.diagnose(str(run), evidence="any")["options"]["evidence"] == "any"
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("summary.json", ""), ("summary.json", "[]"), ("summary.json", '{"rubrics": []}'),
+    ("summary.json", '{"rubrics": {"faithfulness": 5}}'), ("audit/faithfulness.json", "{"),
+    ("audit/faithfulness.json", "[]"),
+])  # fmt: skip
+def test_a_damaged_summary_or_audit_is_named(run: Path, name: str, content: str) -> None:
+    (run / "audit").mkdir(exist_ok=True)
+    (run / name).write_text(content)
+    with pytest.raises(UsageError, match=f"{name}: damaged"):
+        judge.diagnose(run)
