@@ -52,6 +52,12 @@ def test_line_ends_of_old_macs_are_a_plain_error(read):
         read((HEADER + ROWS).replace("\n", "\r"))
 
 
+@pytest.mark.parametrize("head", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
+def test_a_workbook_is_told_to_be_saved_as_csv(read, head):
+    with pytest.raises(InputError, match="Excel workbook.*CSV"):
+        read(head + bytes(100))
+
+
 def test_a_missing_column_is_said_once_and_not_for_every_row(read):
     with pytest.raises(InputError) as error:
         read(HEADER.upper() + ROWS)

@@ -123,7 +123,7 @@ def mapping(values: Sequence[str] | None) -> dict[str, str] | None:
         name, equals, column = value.partition("=")
         if not equals or not name:
             raise UsageError(f"--map {value!r}: give FIELD=COLUMN, such as answer=my_column")
-        found[name.strip()] = column
+        found[name.strip()] = column.strip()
     return found or None
 
 

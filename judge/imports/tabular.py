@@ -30,7 +30,11 @@ SUFFIXES = {
     ".tsv": "tsv",
     ".parquet": "parquet",
 }
-GZIP = b"\x1f\x8b"
+_NO_TABLE = {
+    b"\x1f\x8b": "is compressed (gzip): unpack it first",
+    b"PK\x03\x04": "is an Excel workbook or a zip archive: save the sheet as CSV in UTF-8",
+    b"\xd0\xcf\x11\xe0": "is an Excel workbook: save the sheet as CSV in UTF-8",
+}
 _BOM = b"\xef\xbb\xbf"
 _SEPARATOR_LINE = re.compile(r"sep=[,;\t|]", re.IGNORECASE)
 
@@ -57,8 +61,9 @@ def _open_stream(name: str, raw: BinaryIO, container: str | None) -> Source:
     head = stream.peek(4096)[:4096]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{name}: the file is UTF-16; save it as UTF-8")
-    if head.startswith(GZIP):
-        raise InputError(f"{name}: is compressed (gzip): unpack it first")
+    for mark, why in _NO_TABLE.items():
+        if head.startswith(mark):
+            raise InputError(f"{name}: {why}")
     start = head.removeprefix(_BOM).lstrip()[:1]
     container = container or {b"[": "json", b"{": "jsonl"}.get(start, "csv")
     if container == "json":
