@@ -54,7 +54,7 @@ def test_line_ends_of_old_macs_are_a_plain_error(read):
 
 @pytest.mark.parametrize("head", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
 def test_a_workbook_is_told_to_be_saved_as_csv(read, head):
-    with pytest.raises(InputError, match="Excel workbook.*CSV"):
+    with pytest.raises(InputError, match=r"Excel workbook.*CSV"):
         read(head + bytes(100))
 
 

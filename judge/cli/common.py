@@ -98,7 +98,8 @@ Timeout = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=RUNNING)]
 MaxErrorRate = Annotated[
-    float, typer.Option(help="Exit 3 when more than this share of judgments are errors.", rich_help_panel=GATES)
+    float,
+    typer.Option(min=0, max=1, help="Exit 3 when more than this share of judgments are errors.", rich_help_panel=GATES),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]
 
