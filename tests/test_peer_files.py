@@ -175,8 +175,10 @@ def test_a_gate_that_is_no_number_is_refused(command, provider, tmp_path, gate):
     assert code == 2, err
 
 
-def test_an_error_rate_that_is_no_number_never_passes(command, provider, tmp_path):
-    assert command(*arguments_of(tmp_path, provider, 1, "--max-error-rate", "nan"))[0] == 3
+@pytest.mark.parametrize("rate", ["nan", "-0.1", "2"])
+def test_an_error_rate_that_is_no_share_is_refused_before_anything_is_spent(command, provider, tmp_path, rate):
+    assert command(*arguments_of(tmp_path, provider, 1, "--max-error-rate", rate))[0] == 2
+    assert provider.stats().get("requests", 0) == 0
 
 
 def test_a_rubric_folder_may_hold_folders_and_dead_links(score, tmp_path):
