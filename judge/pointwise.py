@@ -102,8 +102,9 @@ class Keys(Protocol):
 def plan(task: Task, client: Keys, *, mode: Mode, secret: bytes, layout: Layout = "rubric_first") -> Plan:
     """The calls that a task needs, rendered and named; no call is made.
 
-    Full mode has one call; quick mode one per unit, its key the SHA-256 of the units' keys in order. Where code decides
-    (empty answer, missing input) there is no call and the key is that of the case's content under the rubric.
+    Full mode has one call; quick mode one per unit, its key the SHA-256 of the units' keys (hex) joined in order. Where
+    code decides (empty answer, missing input) there is no call and the key is that of the case's content under the
+    rubric.
     """
     case, rubric = task.case, task.rubric
     outcome = rubrics.precheck(rubric, case, mode)
@@ -116,9 +117,8 @@ def plan(task: Task, client: Keys, *, mode: Mode, secret: bytes, layout: Layout 
         return Plan(task, client.key(request), prompt=prompt, requests=(request,))
     units = tuple(rubrics.render_quick(rubric, case))
     requests = tuple(request_of(unit.prompt, task.repeat) for unit in units if unit.prompt is not None)
-    keys = [client.key(request) for request in requests]
-    decided = [] if keys else [case.content_hash(), rubric.rubric_hash]
-    return Plan(task, sha256("\n".join(["quick", *keys, *decided])), units=units, requests=requests)
+    keys = [client.key(request) for request in requests] or [case.content_hash(), rubric.rubric_hash]
+    return Plan(task, sha256("".join(keys)), units=units, requests=requests)
 
 
 def settle(planned: Plan, replies: Sequence[Reply], *, judge: str, mode: Mode) -> Judgment:

@@ -97,9 +97,10 @@ def rubric_summary(
         "rubric_hash": rubric.rubric_hash,
         "prompt_hashes": sorted({line.prompt_hash for line in lines} - {None}),
     }
-    for twin in ("holistic_score", "overlap"):
-        values = [found for group in scored.values() for line in group if (found := getattr(line, twin)) is not None]
-        summary[twin] = mean(values, level=level).to_dict() if values else None
+    for twin, bounds in (("holistic_score", (rubric.scale.min, rubric.scale.max)), ("overlap", (0, 1))):
+        twins = [_fmean(getattr(line, twin) for line in group) for group in every.values()]
+        known = any(value is not None for value in twins)
+        summary[twin] = _mean(twins, clusters, level, bounds).to_dict() if known else None
     repeats = max((len(group) for group in scored.values()), default=1)
     summary["repeats"] = _repeats(scored) if repeats > 1 else None
     return summary
@@ -141,6 +142,11 @@ def _line(row: Mapping[str, Any]) -> Line:
         row["holistic_score"], errors, flags, row["reason"], row["error_kind"], sys.intern(row["mode"]),
         row["prompt_hash"] and sys.intern(row["prompt_hash"]), row["details"].get("overlap"),
     )  # fmt: skip
+
+
+def _fmean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def _short(question: str) -> str:
