@@ -54,6 +54,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "retrieval":
+        return import_module("judge.retrieval")
     if name not in _HOME:
         raise AttributeError(f"module 'judge' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -41,7 +41,8 @@ class Options:
 
     `cache` is a directory, None for the user's cache directory, False for none. `out` None means a new temporary
     directory. `calibration` is the folder of audits to look in, None for ./calibrations. `mode` None means quick for
-    the embedded judge and full for all others; score is for comparisons only.
+    the embedded judge and full for all others; score is for comparisons only. `allow_uncalibrated` lets the embedded
+    judge answer quick forms that say `local: refuse`.
     """
 
     rubrics: Sequence[str] = ("faithfulness",)
@@ -64,6 +65,7 @@ class Options:
     map: dict[str, str] | None = None
     generated_by: str | None = None
     calibration: Path | None = None
+    allow_uncalibrated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +163,19 @@ async def score_resolved(
     return Result(out, summary, [*notes, *closing])
 
 
-def forecast_options(cases: Any, options: Options) -> Forecast:
+def forecast_options(cases: Any, options: Options, watcher: Watcher | None = None) -> Forecast:
     """What `score` would send, without sending anything; the run directory is left as it is."""
-    return forecast_resolved(cases, options, resolve(options), of_one_file=True)
+    return forecast_resolved(cases, options, resolve(options), watcher, of_one_file=True)
 
 
-def forecast_resolved(cases: Any, options: Options, resolved: Resolved, *, of_one_file: bool = False) -> Forecast:
+def forecast_resolved(
+    cases: Any, options: Options, resolved: Resolved, watcher: Watcher | None = None, *, of_one_file: bool = False
+) -> Forecast:
     """`forecast_options` with judge, mode and rubrics at hand."""
     with tempfile.TemporaryDirectory(prefix="judge-dry-") as scratch:
         copy = Path(scratch) / "cases.jsonl"
-        take_cases(cases, options, copy)
+        data = take_cases(cases, options, copy)
+        (watcher or Nobody()).say([*_said(data), *resolved.notes])
         if options.out is not None and (options.out / "run.json").exists():
             with Run(options.out) as archive:
                 if of_one_file:
@@ -194,7 +199,7 @@ def resolve(options: Options, suit: Callable[[Sequence[Rubric], PairMode, bool],
         chosen = tuple(rubric_files.load(name, options.rubrics_dir) for name in dict.fromkeys(options.rubrics))
     except rubric_files.RubricError as error:
         raise UsageError(str(error)) from error
-    suit(chosen, mode, spec.is_local)
+    suit(chosen, mode, spec.is_local and not options.allow_uncalibrated)
     if options.calibration is not None and not options.calibration.is_dir():
         raise UsageError(f"--calibration {options.calibration}: no such folder; `judge audit --save` makes one")
     replaced = rubric_files.overrides(options.rubrics_dir)

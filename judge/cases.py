@@ -194,7 +194,7 @@ class Case(_Part):
 
 
 def read_cases(
-    source: Any,
+    path: Any,
     format: str | None = None,
     map: Mapping[str, str] | None = None,
     *,
@@ -202,12 +202,12 @@ def read_cases(
 ) -> Iterator[Case]:
     """Cases of a file, folder, DataFrame or list of dicts, one at a time.
 
-    `source`: JSONL, JSON, CSV or Parquet path, `-` for standard input, a BEIR folder, a DataFrame, dicts. `format`
+    `path`: JSONL, JSON, CSV or Parquet path, `-` for standard input, a BEIR folder, a DataFrame, dicts. `format`
     names the container or the tool that wrote it; `map` gives the column of a case field, {"answer": "my_col"}.
     What was mapped and warned about is appended to `notes`, or given to `warnings.warn` when there is no list.
     After a bad row no further case comes; reading goes on to the end and InputError lists all bad rows.
     """
-    opened = open_source(source, format, dict(map or {}))
+    opened = open_source(path, format, dict(map or {}))
     return _told(opened, notes)
 
 

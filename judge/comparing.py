@@ -24,7 +24,7 @@ from judge.pointwise import PairMode
 from judge.preferences import preferences_of_cases, read_preferences
 from judge.report import comparison
 from judge.runs import Run, write_json
-from judge.scoring import Forecast, Watcher, forecast, make_budget
+from judge.scoring import Forecast, Nobody, Watcher, forecast, make_budget, refuse_unfit
 from rubrics.model import Rubric
 
 
@@ -126,7 +126,11 @@ async def compare_options(
 
 
 def forecast_pairs(
-    sources: Sequence[Any], options: Options, selection: Selection, second_order: str = "always"
+    sources: Sequence[Any],
+    options: Options,
+    selection: Selection,
+    second_order: str = "always",
+    watcher: Watcher | None = None,
 ) -> Forecast:
     """What `compare` would send, without sending anything; the run directory is left as it is."""
     resolved = resolve(options, suited_pair)
@@ -134,6 +138,7 @@ def forecast_pairs(
     with tempfile.TemporaryDirectory(prefix="judge-dry-") as scratch:
         cases = Path(scratch) / "cases.jsonl"
         joined = join(sources, cases, selection, format=options.format, map=options.map)
+        (watcher or Nobody()).say([*joined.notes, *_said(joined), *resolved.notes])
         if options.out is not None and (options.out / "run.json").exists():
             with Run(options.out, LINES) as archive:
                 archive.refuse_other_cases(cases)
@@ -184,6 +189,8 @@ def suited_pair(chosen: Sequence[Rubric], mode: PairMode, local: bool) -> None:
             f"criterion is `preference`. Two ways out: --mode full or score, or score each file (judge score --rubrics "
             f"{rubric.id}) and judge runs diff"
         )
+    if mode == "quick":
+        refuse_unfit(rubric, local)
 
 
 def _job(resolved: Resolved, options: Options, joined: Joined, secret: bytes, second_order: str) -> PairJob:

@@ -190,7 +190,10 @@ def forecast(work: Iterable[Sequence[Request]], client: Client, finished: Run | 
 
 
 def suited(rubrics: Sequence[Rubric], mode: PairMode, local: bool) -> None:
-    """Refuses, before anything is spent, a rubric that this mode or judge cannot carry."""
+    """Refuses, before anything is spent, a rubric that this mode or judge cannot carry.
+
+    `local`: the embedded judge, held to what the rubrics say about it.
+    """
     if mode == "score":
         raise UsageError(
             "--mode score rates two answers side by side: it is a mode of `judge compare`. Here: full, quick"
@@ -198,11 +201,22 @@ def suited(rubrics: Sequence[Rubric], mode: PairMode, local: bool) -> None:
     for rubric in rubrics:
         if rubric.mode == "pairwise":
             raise UsageError(f"rubric {rubric.id!r} compares two answers: use `judge compare`, or a pointwise rubric")
-        if mode == "quick" and (rubric.quick is None or (local and rubric.quick.local == "refuse")):
+        if mode == "quick" and rubric.quick is None:
             raise UsageError(
                 f"rubric {rubric.id!r} has no quick form, and quick is the mode of this command. Two ways out: add a "
                 "`quick` block to the rubric file, or use --mode full (on `local`: grammar-enforced JSON, uncalibrated)"
             )
+        if mode == "quick":
+            refuse_unfit(rubric, local)
+
+
+def refuse_unfit(rubric: Rubric, local: bool) -> None:
+    """Refuses a quick form that its rubric calls unfit for the embedded judge (`local: refuse`)."""
+    if local and rubric.quick is not None and rubric.quick.local == "refuse":
+        raise UsageError(
+            f"rubric {rubric.id!r}: its quick form says `local: refuse`, so the embedded judge does not answer it. "
+            "Three ways out: --allow-uncalibrated, --mode full, or another --model"
+        )
 
 
 def make_budget(max_cost: float | None, client: Client, run: Path) -> Budget | None:

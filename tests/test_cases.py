@@ -29,7 +29,7 @@ def jsonl(tmp_path: Path, *rows: dict) -> Path:
 
 
 def cases_of(source, notes: list[str] | None = None, **options) -> list[Case]:
-    return list(read_cases(source, notes=[] if notes is None else notes, **options))
+    return list(read_cases(path=source, notes=[] if notes is None else notes, **options))
 
 
 def refused(source, **options) -> InputError:

@@ -28,7 +28,7 @@ def loaded_by(code: str) -> set[str]:
     [
         "import judge, rubrics, calibration",
         "import sys; sys.argv = ['judge', 'score', '--help']\nfrom judge.cli import main\ntry: main()\nexcept SystemExit: pass",
-        "import judge.retrieval",
+        "import judge\njudge.retrieval.evaluate({'q': ['a']}, {'q': ['a']})",
     ],
 )
 def test_imports_and_help_load_nothing_heavy(code):

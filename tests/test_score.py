@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import judge
+from judge.api import Options, resolve
 from judge.errors import UsageError
 from judge.runs import read_lines, rows
 
@@ -169,6 +172,24 @@ def test_failures_are_named_counted_and_tried_again(score, provider):
     healed = score(cases(3))
     assert set(healed.to_frame()["status"]) == {"scored"}
     assert len(healed.to_frame()) == 3
+
+
+def test_the_key_of_a_quick_judgment_is_the_sha256_of_its_units_keys_in_order(score, provider):
+    [case] = cases(1, contexts=[{"id": "d1", "text": PASSAGE}, {"id": "d2", "text": "It runs daily."}])
+    result = score([case | {"answer": "It takes forty minutes. It runs daily."}], "faithfulness", mode="quick")
+    [line] = rows(result.run)
+    keys = [unit["key"] for unit in line["details"]["units"]]
+    assert len(keys) == 2
+    assert line["key"] == hashlib.sha256("".join(keys).encode()).hexdigest()
+
+
+def test_overlap_and_the_closing_score_count_a_case_once_and_have_an_interval_where_all_agree(score, provider):
+    same = {"answer": PASSAGE}  # every word of the answer stands in the passage: overlap 1 for all three cases
+    [summary] = score(cases(3, **same), "hallucination", repeats=2).summary["rubrics"].values()
+    twin = summary["overlap"]
+    assert (twin["value"], twin["n"], twin["status"]) == (1.0, 3, "ok")
+    assert twin["ci_low"] == pytest.approx(1 - 0.5615, abs=1e-4)  # Wilson's upper limit of 0 in 3 is .5615
+    assert summary["holistic_score"]["n"] == 3
 
 
 def test_repeats_give_a_line_each_and_the_case_counts_once(score, provider, tmp_path):
@@ -372,6 +393,44 @@ def test_dry_run_sends_nothing_and_counts_calls_tokens_and_price(command, provid
     assert forecast["max_cost_usd"] > 0
     assert provider.stats().get("requests", 0) == 0
     assert not (tmp_path / "run" / "judgments.jsonl").exists()
+
+
+def test_dry_run_says_what_a_run_would_say(command, tmp_path):
+    table = tmp_path / "mine.jsonl"
+    table.write_text(json.dumps({"id": "1", "question": "q", "anwser": "a", "contexts": ["p"]}) + "\n")
+    code, out, err = command("score", str(table), "--rubrics", "faithfulness", "--dry-run", "--json")
+    assert code == 0, err
+    assert json.loads(out)["judgments"] == 1
+    assert "did you mean `answer`" in err
+    assert "embedded model (local)" in err
+
+
+def test_every_verb_that_writes_a_file_can_say_so_as_json(command, provider, tmp_path):
+    run = str(tmp_path / "run")
+    assert command(*arguments_of(tmp_path, provider, 3))[0] == 0
+    table, sheet, own = tmp_path / "scores.csv", tmp_path / "sheet.csv", tmp_path / "kind_words.md"
+    told = [
+        json.loads(command(*arguments, "--json")[1])
+        for arguments in (
+            ["export", run, "--out", str(table)],
+            ["sheet", run, "--n", "2", "--out", str(sheet)],
+            ["rubrics", "new", "kind_words", "--mode", "binary", "--dir", str(tmp_path)],
+        )
+    ]
+    assert [one["out"] for one in told] == [str(table), str(sheet), str(own)]
+    assert (told[0]["rows"], told[1]["drawn"]) == (3, {"plain": 2})
+    assert [path.exists() for path in (table, sheet, own)] == [True] * 3
+
+
+def test_a_quick_form_unfit_for_the_embedded_judge_is_refused_unless_allowed(tmp_path):
+    folder = rubric_dir(tmp_path)
+    quick = "quick: {unit: answer, blocks: [{head: ANSWER, of: [answer]}], ask: 'Is it kind? yes or no.', good: 'yes', "
+    text = (folder / "plain.md").read_text().replace("---\nRate", quick + "aggregate: min, local: refuse}\n---\nRate")
+    (folder / "plain.md").write_text(text)
+    options = Options(rubrics=["plain"], rubrics_dir=[folder], model="local")
+    with pytest.raises(UsageError, match=r"local: refuse.*--allow-uncalibrated"):
+        resolve(options)
+    assert resolve(replace(options, allow_uncalibrated=True)).mode == "quick"
 
 
 @pytest.mark.slow

@@ -223,6 +223,7 @@ def sheet(
     out: Annotated[Path, typer.Option("--out", "-o", help="The sheet, a CSV.")] = Path("sheet.csv"),
     rubrics: common.Rubrics = None,
     seed: common.Seed = 0,
+    json: common.Json = False,
 ) -> None:
     """Draw cases for people to label, without showing what the judge said. The filled sheet is a LABELS file.
 
@@ -236,5 +237,8 @@ def sheet(
         f"{name}: {left} of {n_cases} cases have no judgment yet: finish the run first, the sheet leaves them out"
         for name, (left, n_cases) in unjudged(run, list(drawn)).items()
     )
+    if json:
+        common.emit_json({"out": str(out), "design": design, "seed": seed, "drawn": drawn})
+        return
     print(f"{out}: {', '.join(f'{count} cases for {name}' for name, count in drawn.items())}")
     print(f"fill `label` (and `rater`), then: judge audit {run} {out} --label-design {design}")

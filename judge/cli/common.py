@@ -57,6 +57,14 @@ GeneratedBy = Annotated[
     str | None,
     typer.Option(help="The model that wrote the answers: warns of self-preference.", rich_help_panel=JUDGE),
 ]
+AllowUncalibrated = Annotated[
+    bool,
+    typer.Option(
+        "--allow-uncalibrated",
+        help="Let the embedded judge answer rubrics whose quick form says local: refuse.",
+        rich_help_panel=JUDGE,
+    ),
+]
 Format = Annotated[
     str | None,
     typer.Option(

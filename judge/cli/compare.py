@@ -77,6 +77,7 @@ def compare(
     config: common.Config = None,
     api_base: common.ApiBase = None,
     generated_by: common.GeneratedBy = None,
+    allow_uncalibrated: common.AllowUncalibrated = False,
     format: common.Format = None,
     map: common.Map = None,
     limit: common.Limit = None,
@@ -126,7 +127,7 @@ def compare(
         mode=common.choice(mode, "--mode", ("full", "score", "quick")), repeats=repeats,
         concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
         cache=False if no_cache else cache, limit=limit, sample=sample, seed=seed, format=format,
-        map=common.mapping(map), generated_by=generated_by,
+        map=common.mapping(map), generated_by=generated_by, allow_uncalibrated=allow_uncalibrated,
     )  # fmt: skip
     selection = Selection(
         systems=tuple(common.listed([systems] if systems else None)), all_pairs=all_pairs, baseline=baseline,
@@ -136,7 +137,8 @@ def compare(
     points = parse_thresholds(fail_under_point or (), "--fail-under-point")
     design = common.choice(label_design, "--label-design", ("random", "unknown"))
     if dry_run:
-        show_forecast(forecast_pairs(cases, options, selection, second_order), options, json, "comparisons")
+        forecast = forecast_pairs(cases, options, selection, second_order, Progress(quiet))
+        show_forecast(forecast, options, json, "comparisons")
         return
     stop = Stop()
     with Progress(quiet) as progress:

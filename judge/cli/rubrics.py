@@ -124,6 +124,7 @@ def new_rubric(
         ),
     ],
     folder: Annotated[Path, typer.Option("--dir", help="Where to write it.")] = Path(),
+    as_json: Json = False,
 ) -> None:
     """Write a commented first file for your own rubric.
 
@@ -139,7 +140,10 @@ def new_rubric(
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
-    print(f"wrote {path}; edit it, then: judge rubrics check {path}")
+    if as_json:
+        emit_json({"rubric": rubric, "mode": mode, "out": str(path)})
+    else:
+        print(f"wrote {path}; edit it, then: judge rubrics check {path}")
 
 
 def _summary(rubric: Rubric) -> dict[str, object]:

@@ -35,6 +35,7 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     format: Annotated[str, typer.Option("--format", "-f", help="csv, parquet or jsonl.")] = "csv",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: RUN/export.FORMAT.")] = None,
+    json: common.Json = False,
 ) -> None:
     """Write the results of a run as a table.
 
@@ -46,7 +47,10 @@ def export(
         raise UsageError("--out -: an export is a file; give its name, such as scores.csv")
     target = out or run / f"export.{format}"
     n = export_rows(run, format, target)
-    print(f"{n} rows written to {target}")
+    if json:
+        common.emit_json({"rows": n, "out": str(target)})
+    else:
+        print(f"{n} rows written to {target}")
 
 
 def doctor(

@@ -34,6 +34,7 @@ def score(
         typer.Option(help="rubric_first (cheap with prompt caching) or item_first; recorded.", rich_help_panel=JUDGE),
     ] = "rubric_first",
     generated_by: common.GeneratedBy = None,
+    allow_uncalibrated: common.AllowUncalibrated = False,
     format: common.Format = None,
     map: common.Map = None,
     limit: common.Limit = None,
@@ -93,13 +94,14 @@ def score(
         concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
         cache=False if no_cache else cache, limit=limit, sample=sample, seed=seed, format=format,
         map=common.mapping(map), generated_by=generated_by, calibration=calibration,
+        allow_uncalibrated=allow_uncalibrated,
     )  # fmt: skip
     lower = parse_thresholds(fail_under or (), "--fail-under")
     points = parse_thresholds(fail_under_point or (), "--fail-under-point")
     earlier = manifest(run_dir)["rubrics"] if (run_dir / "run.json").exists() else {}
     refuse_unknown([*lower, *points], list(dict.fromkeys([*options.rubrics, *earlier])))
     if dry_run:
-        show_forecast(forecast_options(cases, options), options, json)
+        show_forecast(forecast_options(cases, options, Progress(quiet)), options, json)
         return
     if find_judge(model, config).model == "local":
         fetch_if_missing()
