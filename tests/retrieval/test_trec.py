@@ -104,4 +104,4 @@ def test_a_line_of_a_collection_that_is_no_entry_is_named(tmp_path: Path, line: 
     (tmp_path / "corpus.jsonl").write_text("")
     (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "?"}\n' + line + "\n")
     with pytest.raises(InputError, match=r"queries\.jsonl:2"):
-        list(read_cases(tmp_path))
+        list(read_cases(tmp_path, notes=[]))
