@@ -14,16 +14,17 @@ from typing import Any
 
 import rubrics as rubric_files
 from judge import calibrations
+from judge.archive import Run
 from judge.background import Stop, run, submit
 from judge.cases import Normalised, normalise
 from judge.config import JudgeSpec, find_judge, public_address
 from judge.errors import UsageError
 from judge.families import family
+from judge.lines import write_json
 from judge.llm.cache import ReplyCache
 from judge.llm.client import Client
 from judge.pointwise import PairMode
 from judge.report import scores
-from judge.runs import Run, write_json
 from judge.scoring import Forecast, Job, Nobody, Watcher, forecast, make_budget, plans, score_run, suited
 from rubrics.model import Layout, Rubric
 

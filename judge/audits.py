@@ -14,12 +14,13 @@ from judge.favouring import by_generator
 from judge.further import Further, answers
 from judge.halo import halo
 from judge.labels import Labels, choose_raters, labels_of_cases, read_labels
+from judge.lines import write_json
 from judge.pairing import Pairing, pair
 from judge.recalibrating import write_recalibrated
 from judge.report import audit as audit_page
 from judge.reviewing import write_review
 from judge.rivals import Rival, rivals_of
-from judge.runs import cases_of, manifest, rows, rubrics_of, write_json
+from judge.runs import cases_of, manifest, rows, rubrics_of
 from judge.verdicts import thresholds_of
 
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import orjson
 
 from calibration.guards import stale_fields
-from judge.runs import write_json
+from judge.lines import write_json
 from judge.verdicts import Verdict, headline_weights
 
 DEFAULT = Path("calibrations")

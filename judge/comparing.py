@@ -13,9 +13,11 @@ from typing import Any
 
 import rubrics as rubric_files
 from judge.api import Options, Resolved, Result, begin, open_client, options_of, resolve
+from judge.archive import Run
 from judge.background import Stop, run
 from judge.errors import UsageError
 from judge.joining import Joined, Selection, join
+from judge.lines import write_json
 from judge.llm.client import Client
 from judge.pairlines import LINES
 from judge.pairsummary import Settings, summarize_pairs
@@ -23,7 +25,6 @@ from judge.pairwork import PairJob, compare_run, recorded_decisions
 from judge.pointwise import PairMode
 from judge.preferences import preferences_of_cases, read_preferences
 from judge.report import comparison
-from judge.runs import Run, write_json
 from judge.scoring import Forecast, Nobody, Watcher, forecast, make_budget, refuse_unfit
 from rubrics.model import Rubric
 

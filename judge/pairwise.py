@@ -17,9 +17,9 @@ from typing import Any, Literal
 import rubrics
 from judge.cases import Case
 from judge.combining import ORDERS, Call, Side, by_difference, combine, mapped, mean_difference, mean_p_a, other
+from judge.lines import work_key
 from judge.llm.request import Reply, Request
 from judge.pointwise import LOW_MASS, Keys, PairMode, Plan, Task, plan, probability, request_of, settle, spent
-from judge.runs import work_key
 from rubrics.model import Layout, Prompt, Rubric
 from rubrics.settling_pair import PairVerdict
 

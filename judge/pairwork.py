@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from judge.archive import Run
 from judge.background import Stop
 from judge.batch import run_pool
 from judge.combining import ORDERS, Side
@@ -17,7 +18,6 @@ from judge.llm.request import Request
 from judge.pairlines import read_records
 from judge.pairwise import PairTask, decided, plan_pair, settle_comparison
 from judge.pointwise import PairMode
-from judge.runs import Run
 from judge.scoring import Invocation, Nobody, Watcher
 from judge.second_order import Decision, Design, decide, draw
 from rubrics.model import Layout, Rubric

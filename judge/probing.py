@@ -19,9 +19,10 @@ from judge.cases import Case, read_cases
 from judge.config import find_judge
 from judge.errors import UsageError
 from judge.imports.native import did_you_mean
+from judge.lines import write_json
 from judge.probes import OWN_EDITS, PROBES, VARIANTS, expected_of, reworded
 from judge.report import probes as page
-from judge.runs import FIXED, cases_of, manifest, rows, rubrics_of, write_json
+from judge.runs import FIXED, cases_of, manifest, rows, rubrics_of
 from judge.scoring import Forecast, Watcher
 from judge.swaying import measured
 from rubrics.model import Rubric

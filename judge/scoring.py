@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from judge.archive import Run
 from judge.background import Stop
 from judge.batch import run_pool
 from judge.cases import load_normalised
 from judge.errors import UsageError
+from judge.lines import write_json
 from judge.llm.budget import Budget, OverBudget
 from judge.llm.client import Client
 from judge.llm.request import Reply, Request
 from judge.pointwise import Mode, PairMode, Plan, Task, plan, settle
-from judge.runs import Run, questions_of, write_json
+from judge.runs import questions_of
 from judge.summary import summarize, totals
 from rubrics.model import Layout, Rubric
 

@@ -10,8 +10,9 @@ from typing import Any
 from judge.cases import Case
 from judge.combining import ORDERS
 from judge.errors import UsageError
+from judge.lines import read_lines
 from judge.report.page import Section, figure
-from judge.runs import cases_of, manifest, read_lines, rows
+from judge.runs import cases_of, manifest, rows
 
 
 def opened(run: Path, case_id: str, rubrics: list[str]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from calibration.estimate import Estimate, clustered_proportion, mean, proportion
 from calibration.reliability import reliability
-from judge.runs import manifest, questions_of, read_lines, rows, rubrics_of
+from judge.lines import read_lines
+from judge.runs import manifest, questions_of, rows, rubrics_of
 from rubrics.model import Rubric
 
 TOTALS = ("judgments", "http_calls", "retries", "reasks", "cache_hits", "input_tokens", "output_tokens", "cost_usd",

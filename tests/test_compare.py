@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 import judge
 from judge.cli import app
 from judge.errors import InputError, UsageError
-from judge.runs import read_lines, rows
+from judge.lines import read_lines
+from judge.runs import rows
 
 MODEL = "openai/gpt-4o-mini"
 LINES = "comparisons.jsonl"

@@ -18,7 +18,8 @@ import pytest
 import judge
 from judge.api import Options, resolve
 from judge.errors import UsageError
-from judge.runs import read_lines, rows
+from judge.lines import read_lines
+from judge.runs import rows
 
 MODEL = "openai/gpt-4o-mini"
 PASSAGE = "The Alder ferry crosses the Orme in forty minutes and carries 120 cars."
@@ -275,7 +276,7 @@ def test_score_works_inside_a_running_loop_and_awaited(score, provider, tmp_path
 
 
 def test_a_second_writer_of_the_same_run_is_refused(score, tmp_path):
-    from judge.runs import Run
+    from judge.archive import Run
 
     score(cases(1))
     with Run(tmp_path / "run"), pytest.raises(UsageError, match="another process"):

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from judge.cli import app
 from judge.errors import UsageError
+from judge.lines import read_lines
 from judge.pairlines import Record
-from judge.runs import manifest, read_lines, rows
+from judge.runs import manifest, rows
 from judge.second_order import decide, draw, told
 from tests.test_compare import LINE_KEYS, LINES, answers, command, compare  # noqa: F401
 

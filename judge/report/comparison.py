@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from judge.lines import read_lines
 from judge.report.page import Section, brief, counted, estimated, figure, markdown
 from judge.report.scores import STOPPED, totals_section
 from judge.report.swapping import second_order, swapping
-from judge.runs import manifest, read_lines, rows
+from judge.runs import manifest, rows
 
 EXAMPLES = 5
 COUNTS = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.lines import write_json
 from judge.report.page import Section, brief, estimated, figure, markdown
-from judge.runs import write_json
 
 Document = Mapping[str, Any]
 SLICE_FROM = 5

@@ -110,13 +110,13 @@ def bare_litellm(cases: list[dict[str, Any]], folder: Path, base: str) -> float:
 def around_the_call(cases: list[dict[str, Any]], folder: Path, rubric_id: str) -> float:
     """CPU milliseconds per judgment of render, key, cache miss, cache write, settle and append; no call is made."""
     import rubrics
+    from judge.archive import Run
     from judge.cases import Case
     from judge.config import find_judge
     from judge.llm.cache import ReplyCache
     from judge.llm.client import Client, _to_keep
     from judge.llm.request import Reply
     from judge.pointwise import Task, plan, settle
-    from judge.runs import Run
 
     rubric = rubrics.load(rubric_id, (folder,))
     parsed = SAMPLE[rubric.mode]
