@@ -15,11 +15,14 @@ from calibration.verbs import add_commands, seed_number
 def agreement(options: argparse.Namespace) -> dict[str, Any]:
     from calibration.agreement import agreement as page
     from calibration.ratings import read_ratings
+    from calibration.slices import by_slice
 
     humans = [name.strip() for name in options.human.split(",")] if options.human else None
     raters = [options.judge or "judge", *humans] if humans else None
     ratings = read_ratings(options.ratings, scale=_scale(options), raters=raters, item=options.item)
     document = page(ratings, judge=options.judge, humans=humans, seed=options.seed).to_dict()
+    if ratings.slices is not None:
+        document["by_slice"] = by_slice(ratings, judge=options.judge, humans=humans, seed=options.seed)
     return document | (_intraclass(ratings, options.judge, humans) if options.intraclass else {})
 
 

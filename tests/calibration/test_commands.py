@@ -66,6 +66,31 @@ def test_agreement_of_long_form_takes_named_raters(tmp_path, capsys):
     assert found["human_ceiling"]["human_human"]["value"] == -1.0
 
 
+def test_a_slice_column_gives_the_agreement_of_each_slice(tmp_path, capsys):
+    # long: judge and human agree on all 12 items; short: on 6 of 12; odd: one item that no human labelled
+    rows = [f"l{i},{rater},{i % 2},long" for i in range(12) for rater in ("judge", "ann")]
+    rows += [
+        f"s{i},{rater},{i % 2 if rater == 'judge' else i // 6},short" for i in range(12) for rater in ("judge", "ann")
+    ]
+    path = write(tmp_path, "sliced.csv", ["item,rater,label,slice", *rows, "o1,judge,1,odd"])
+    found = document(capsys, "agreement", path, "--scale", "0,1")
+    assert found["percent_agreement"]["value"] == 18 / 24
+    long, odd, short = found["by_slice"]
+    assert (long["slice"], long["n"], long["percent_agreement"]["value"], long["kappa"]["none"]["value"]) == (
+        "long",
+        12,
+        1,
+        1,
+    )
+    assert (short["slice"], short["n"], short["percent_agreement"]["value"], short["kappa"]["none"]["value"]) == (
+        "short",
+        12,
+        0.5,
+        0,
+    )
+    assert odd == {"slice": "odd", "n": 0, "n_dropped": 1}
+
+
 def test_the_terminal_page_shows_value_interval_and_n_together(tmp_path, capsys):
     code, out, _ = run(capsys, "agreement", ratings(tmp_path), "--scale", "1,2,3,4,5")
     assert code == 0
