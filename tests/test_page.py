@@ -1,0 +1,54 @@
+"""The page on a terminal: how wide columns are, and how sentences wrap."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from judge.report.page import Section, show, widths
+
+
+def printed(section: Section, width: int) -> list[str]:
+    out = StringIO()
+    show([section], Console(file=out, width=width, color_system=None))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_columns_get_what_they_need_where_there_is_room():
+    assert widths([["case", "trust"], ["ex-01", "not usable"]], 80) == [5, 10]
+
+
+def test_the_widest_column_wraps_first_and_no_further_than_its_longest_word():
+    rows = [["rubric", "mean", "where"], ["faithfulness", "2.70", "an unsupported claim"]]
+    assert widths(rows, 30) == [12, 4, 14]
+    assert widths(rows, 27) == [12, 4, 11]
+
+
+def test_without_room_for_the_longest_words_the_widest_are_folded():
+    assert widths([["a" * 30, "bb", "c" * 10]], 20) == [9, 2, 9]
+
+
+def test_what_is_left_goes_to_the_first_columns_that_need_it():
+    assert widths([["a a a a", "b b b b"]], 11) == [6, 5]
+
+
+def test_more_columns_than_room_leaves_one_character_each():
+    assert widths([["abc"] * 5], 3) == [1] * 5
+
+
+def test_wide_characters_count_twice():
+    assert widths([["雾岭"]], 80) == [4]
+
+
+def test_no_word_is_broken_at_eighty_columns():
+    cells = ["faithfulness", "2.70 [2.16, 3.24] of 1-5", "40% [17%, 69%]", "calibrated: usable with correction", "0.89"]
+    lines = printed(Section("Scores", ["rubric", "mean", "passed", "trust", "overlap"], [cells]), 80)
+    assert max(map(len, lines)) <= 80
+    words = {word for line in lines for word in line.split()}
+    assert {word for cell in cells for word in cell.split()} <= words
+
+
+def test_a_sentence_that_wraps_stays_indented():
+    lines = printed(Section("Mind", notes=["one two three four", "five"]), 12)
+    assert lines == ["Mind", "  one two", "  three four", "  five", ""]
