@@ -142,6 +142,12 @@ def test_identical_answers_are_a_tie_without_a_call_and_differ_by_nothing(rate, 
     assert summary["position_consistency"]["n"] == 2
 
 
+def test_repeats_of_a_pair_are_one_of_the_pairs_to_look_at(rate):
+    page = (rate(answers("old", 3, 0.1), answers("new", 3, 0.5), repeats=3).run / "summary.md").read_text()
+    shown = [line for line in page.splitlines() if "new (1 to 3) / new (1 to 3)" in line]
+    assert len(shown) == len({line.split(" | ")[0] for line in shown}) == 3
+
+
 def test_repeats_are_pooled_before_anything_is_decided(rate, provider):
     # replies in turn: the first repeat sees 4 to 3, all others 3 to 3, so 2 x 3 ratings differ by 1/6 and not by 1/2
     replies = [{"content": NO_NOTES | {"rating_first": level, "rating_second": 3}} for level in (4, 3)]

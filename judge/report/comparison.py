@@ -162,8 +162,11 @@ def _examples(run: Path, mode: str) -> list[Section]:
     """Pairs to look at: contradictions first, then clear wins, with the judge's decisive difference (not quick)."""
     wanted = [row for row in rows(run, "comparisons.jsonl") if row["outcome"] in ("a", "b") or _contradicts(row, mode)]
     wanted.sort(key=lambda row: (not _contradicts(row, mode), -_clear(row)))
-    some = [row for row in wanted if _contradicts(row, mode)][:EXAMPLES]
-    some += [row for row in wanted if not _contradicts(row, mode)][:EXAMPLES]
+    first: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for row in wanted:
+        first.setdefault((row["case_id"], row["a"], row["b"]), row)
+    some = [row for row in first.values() if _contradicts(row, mode)][:EXAMPLES]
+    some += [row for row in first.values() if not _contradicts(row, mode)][:EXAMPLES]
     if not some:
         return []
     keys = {row["calls"][0]["key"] for row in some}

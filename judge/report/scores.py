@@ -22,7 +22,7 @@ def sections(run: Path, summary: Mapping[str, Any], named: str | None = None) ->
     return [
         _scores(summary, made),
         *(_rubric(name, found) for name, found in summary["rubrics"].items()),
-        *_weakest(run, named or str(run)),
+        *_weakest(run, made, named or str(run)),
         totals_section(summary, made),
     ]
 
@@ -114,11 +114,16 @@ def _bars(histogram: Mapping[str, int]) -> str:
     return "  ".join(f"{level} {blocks[round(8 * n / top) if top else 0]} {n}" for level, n in shown.items())
 
 
-def _weakest(run: Path, named: str) -> list[Section]:
+def _weakest(run: Path, made: Mapping[str, Any], named: str) -> list[Section]:
+    """The failed cases with the least scores, each rubric's worst repeat of a case standing for it."""
     scored = (row for row in rows(run) if row["status"] == "scored" and not row["passed"])
-    worst = heapq.nsmallest(WEAKEST, scored, key=lambda row: row["normalized"])
-    if not worst:
+    least = heapq.nsmallest(WEAKEST * made.get("repeats", 1), scored, key=lambda row: row["normalized"])
+    first: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for row in least:
+        first.setdefault((row["case_id"], row["rubric"]), row)
+    if not first:
         return []
+    worst = list(first.values())[:WEAKEST]
     lines = [[brief(row["case_id"], 40), row["rubric"], figure(row["score"]), weak_point(row)] for row in worst]
     hint = f"look inside one: judge show {quote(named)} {quote(worst[0]['case_id'])}"
     return [Section("Weakest cases", ["case", "rubric", "score", "where"], lines, [hint])]

@@ -105,9 +105,8 @@ def _moved(comparison: RetrievalComparison) -> Section:
     better = sum(m.system > m.baseline for m in comparison.moved)
     worse, same = len(comparison.moved) - better, comparison.n_pairs - len(comparison.moved)
     note = f"{better} better, {worse} worse, {same} unchanged"
-    return Section(
-        f"Queries that moved most ({comparison.moved_measure})", ["query", "this", "baseline", "change"], rows, [note]
-    )
+    columns = ["query", "this", "baseline", "change"] if rows else []
+    return Section(f"Queries that moved most ({comparison.moved_measure})", columns, rows, [note])
 
 
 def _sweep(sweep: Sweep) -> Section:
