@@ -41,9 +41,10 @@ class Options:
     """The settings of a scoring invocation; every field is an option of `judge score` of the same name.
 
     `cache` is a directory, None for the user's cache directory, False for none. `out` None means a new temporary
-    directory. `calibration` is the folder of audits to look in, None for ./calibrations. `mode` None means quick for
-    the embedded judge and full for all others; score is for comparisons only. `allow_uncalibrated` lets the embedded
-    judge answer quick forms that say `local: refuse`.
+    directory. `out_by_name`: `out` was named after the cases file, so a run of wholly other questions is refused, since
+    two files may share a name; else new cases join the run. `calibration` is the folder of audits to look in, None for
+    ./calibrations. `mode` None means quick for the embedded judge and full for all others; score is for comparisons
+    only. `allow_uncalibrated` lets the embedded judge answer quick forms that say `local: refuse`.
     """
 
     rubrics: Sequence[str] = ("faithfulness",)
@@ -51,6 +52,7 @@ class Options:
     model: str | None = None
     config: Path | None = None
     out: Path | None = None
+    out_by_name: bool = False
     mode: PairMode | None = None
     repeats: int = 1
     layout: Layout = "rubric_first"
@@ -118,7 +120,7 @@ async def score_async(
 
 async def score_options(cases: Any, options: Options, *, stop: Stop, watcher: Watcher | None = None) -> Result:
     """Resolves names, reads the cases, judges what is missing, writes summary and page."""
-    return await score_resolved(cases, options, resolve(options), stop=stop, watcher=watcher, of_one_file=True)
+    return await score_resolved(cases, options, resolve(options), stop=stop, watcher=watcher)
 
 
 async def score_resolved(
@@ -128,15 +130,14 @@ async def score_resolved(
     *,
     stop: Stop,
     watcher: Watcher | None = None,
-    of_one_file: bool = False,
 ) -> Result:
-    """`score_options` with judge, mode and rubrics at hand. `of_one_file` refuses a run of wholly other questions."""
+    """`score_options` with judge, mode and rubrics at hand."""
     out = options.out or Path(tempfile.mkdtemp(prefix="judge-run-"))
     watcher = watcher or Nobody()
     with Run(out) as archive:
         fresh = out / "cases.jsonl.new"
         data = take_cases(cases, options, fresh)
-        if of_one_file:
+        if options.out_by_name:
             try:
                 archive.refuse_other_cases(fresh)
             except UsageError:
@@ -166,12 +167,10 @@ async def score_resolved(
 
 def forecast_options(cases: Any, options: Options, watcher: Watcher | None = None) -> Forecast:
     """What `score` would send, without sending anything; the run directory is left as it is."""
-    return forecast_resolved(cases, options, resolve(options), watcher, of_one_file=True)
+    return forecast_resolved(cases, options, resolve(options), watcher)
 
 
-def forecast_resolved(
-    cases: Any, options: Options, resolved: Resolved, watcher: Watcher | None = None, *, of_one_file: bool = False
-) -> Forecast:
+def forecast_resolved(cases: Any, options: Options, resolved: Resolved, watcher: Watcher | None = None) -> Forecast:
     """`forecast_options` with judge, mode and rubrics at hand."""
     with tempfile.TemporaryDirectory(prefix="judge-dry-") as scratch:
         copy = Path(scratch) / "cases.jsonl"
@@ -179,7 +178,7 @@ def forecast_resolved(
         (watcher or Nobody()).say([*_said(data), *resolved.notes])
         if options.out is not None and (options.out / "run.json").exists():
             with Run(options.out) as archive:
-                if of_one_file:
+                if options.out_by_name:
                     archive.refuse_other_cases(copy)
                 client, _ = open_client(resolved.spec, options, archive.manifest.get("resolved"))
                 job = _job(resolved, options, bytes.fromhex(archive.manifest["secret"]))

@@ -137,7 +137,7 @@ class Run:
         if here.isdisjoint(there):
             raise UsageError(
                 f"{self.path} is about other cases: none of the {len(here)} questions in it is among the "
-                f"{len(there)} of this file. Give another --out (or delete {self.path} if it is not needed)"
+                f"{len(there)} of this file. Give --out: another directory, or this one to add the cases to it"
             )
 
     def renew(self, fresh: Path, rubric_hashes: Mapping[str, str]) -> int:

@@ -90,7 +90,8 @@ async def compare_options(
         client = None
         try:
             joined = join(sources, fresh, selection, format=options.format, map=options.map)
-            archive.refuse_other_cases(fresh)
+            if options.out_by_name:
+                archive.refuse_other_cases(fresh)
             humans = read_preferences(labels, joined.pairs) if labels is not None else None
             client, secret = open_client(resolved.spec, options, archive.manifest.get("resolved"))
             client.budget = make_budget(options.max_cost, client, archive.path)
@@ -142,7 +143,8 @@ def forecast_pairs(
         (watcher or Nobody()).say([*joined.notes, *_said(joined), *resolved.notes])
         if options.out is not None and (options.out / "run.json").exists():
             with Run(options.out, LINES) as archive:
-                archive.refuse_other_cases(cases)
+                if options.out_by_name:
+                    archive.refuse_other_cases(cases)
                 client, _ = open_client(resolved.spec, options, archive.manifest.get("resolved"))
                 secret = bytes.fromhex(archive.manifest["secret"])
                 return _forecast(_job(resolved, options, joined, secret, second_order), cases, client, archive)

@@ -18,14 +18,21 @@ def others(n):
     return [{**case, "question": f"Another question {i}?"} for i, case in enumerate(cases(n))]
 
 
-def test_a_file_without_any_question_of_the_run_does_not_take_its_place(score, provider):  # noqa: F811
-    result = score(cases(3))
+def test_a_run_named_after_a_file_is_not_taken_by_another_file_of_that_name(score, provider):  # noqa: F811
+    result = score(cases(3), out_by_name=True)
     kept = {path.name: path.read_bytes() for path in result.run.iterdir()}
     sent = provider.stats()["requests"]
-    with pytest.raises(UsageError, match=r"none of the 3 questions .* is among the 2 .*another --out"):
-        score(others(2))
+    with pytest.raises(UsageError, match=r"none of the 3 questions .* is among the 2 .*Give --out"):
+        score(others(2), out_by_name=True)
     assert {path.name: path.read_bytes() for path in result.run.iterdir()} == kept
     assert provider.stats()["requests"] == sent
+
+
+def test_cases_of_another_file_join_a_run_that_is_named(score):  # noqa: F811
+    score(cases(3))
+    result = score([{**case, "id": f"other-{case['id']}"} for case in others(2)])
+    assert result.summary["n_cases_gone"] == 3
+    assert len(list(rows(result.run))) == 5
 
 
 def test_new_ids_answers_and_part_of_the_questions_are_the_same_file_grown(score):  # noqa: F811
@@ -52,7 +59,7 @@ def test_two_files_of_one_name_do_not_share_the_default_run(command, provider, t
     pd.DataFrame(others(2)).to_json(tmp_path / "b" / "cases.jsonl", orient="records", lines=True)
     for more in ([], ["--dry-run"]):
         code, _, err = command("score", "b/cases.jsonl", *asked, *more)
-        assert (code, "another --out" in err) == (2, True)
+        assert (code, "Give --out" in err) == (2, True)
 
 
 @pytest.mark.parametrize(("options", "said"), [
@@ -118,8 +125,8 @@ def test_comparisons_of_other_questions_and_scores_do_not_share_a_run(score, pro
     options["cache"] = tmp_path / "cache"
     first = judge.compare(systems(cases(2), "one"), systems(cases(2), "two"), **options)
     kept = (first.run / "cases.jsonl").read_bytes()
-    with pytest.raises(UsageError, match="another --out"):
-        judge.compare(systems(others(2), "one"), systems(others(2), "two"), **options)
+    with pytest.raises(UsageError, match="Give --out"):
+        judge.compare(systems(others(2), "one"), systems(others(2), "two"), **options, out_by_name=True)
     with pytest.raises(UsageError, match="run of `judge compare`"):
         score(cases(2), out=first.run)
     assert (first.run / "cases.jsonl").read_bytes() == kept

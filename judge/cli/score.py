@@ -89,7 +89,7 @@ def score(
     run_dir = out or default_out(cases, model, mode)
     options = Options(
         rubrics=names or ("faithfulness",), rubrics_dir=tuple(rubrics_dir or ()), model=model, config=config,
-        out=run_dir, mode=common.choice(mode, "--mode", ("full", "quick")),
+        out=run_dir, out_by_name=out is None, mode=common.choice(mode, "--mode", ("full", "quick")),
         repeats=repeats, layout=common.choice(layout, "--layout", ("rubric_first", "item_first")),
         concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
         cache=False if no_cache else cache, limit=limit, sample=sample, seed=seed, format=format,
@@ -144,7 +144,7 @@ def show_forecast(forecast: Forecast, options: Options, json: bool, words: str =
     notes = [
         f"{forecast.judgments} {words}: {forecast.without_call} decided by code, {forecast.calls} calls to send"
         f"{_least(forecast)}, {forecast.in_cache} calls already in the cache or the run",
-        f"about {forecast.input_tokens} tokens in, at most {forecast.max_output_tokens} out; {cost}",
+        f"about {forecast.input_tokens:,} tokens in, at most {forecast.max_output_tokens:,} out; {cost}",
         "nothing was sent",
     ]
     by = find_judge(options.model, options.config).model
