@@ -26,12 +26,12 @@ def parse_thresholds(given: Sequence[str], option: str) -> dict[str, float]:
     return found
 
 
-def refuse_unknown(gates: Iterable[str], rubrics: Sequence[str]) -> None:
-    """Raises UsageError for a gate on a rubric that will not be in the summary; called before anything is spent."""
+def refuse_unknown(gates: Iterable[str], names: Sequence[str], what: str = "rubric") -> None:
+    """Raises UsageError for a gate on what will not be in the summary; called before anything is spent."""
     for name in gates:
-        if name not in rubrics:
-            near = did_you_mean(name, rubrics)
-            raise UsageError(f"gate on {name!r}: no such rubric here (there are: {', '.join(rubrics)}){near}")
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise UsageError(f"gate on {name!r}: no such {what} here (there are: {', '.join(names)}){near}")
 
 
 def failures(

@@ -29,6 +29,7 @@ from rubrics.model import Scale
 SMALLEST_SLICE = 5
 COUNTS = ("n", "a_wins", "b_wins", "ties", "both_fail", "inconsistent", "incomplete")
 SINGLE = ("position_consistency", "inconsistent_rate", "first_preference", "preference_fairness")
+GATED = ("win_rate_a", *SINGLE, "mean_p_a", "mean_difference", "mean_rating_a", "mean_rating_b", "first_bonus")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ import judge
 from judge.cli import app
 from judge.errors import InputError, UsageError
 from judge.lines import read_lines
+from judge.pairsummary import GATED
 from judge.runs import rows
 
 MODEL = "openai/gpt-4o-mini"
@@ -380,10 +381,25 @@ def command(provider: Any, tmp_path: Path, *more: str) -> list[str]:
 def test_json_is_all_there_is_on_standard_output_and_gates_set_the_exit_code(provider, tmp_path):
     made = CliRunner().invoke(app, command(provider, tmp_path, "--json", "--fail-under", "win_rate_a=0.5"))
     assert made.exit_code == 1
-    assert json.loads(made.stdout)["b_wins"] == 8
+    summary = json.loads(made.stdout)
+    assert summary["b_wins"] == 8
+    assert {name for name, one in summary.items() if isinstance(one, dict) and "ci_low" in one} <= set(GATED)
     assert "gate failed: win_rate_a" in made.stderr
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "run"), "c3"])
     assert "order 1, old shown first: second = new" in shown.stdout
+
+
+def test_a_gate_on_an_unknown_number_is_refused_before_anything_is_spent(provider, tmp_path):
+    made = CliRunner().invoke(app, command(provider, tmp_path, "--fail-under", "win_rate=0.5"))
+    assert isinstance(made.exception, UsageError)
+    assert "did you mean `win_rate_a`" in str(made.exception)
+    assert provider.stats().get("requests", 0) == 0
+
+
+def test_comparisons_have_no_calibrations_to_require(provider, tmp_path):
+    made = CliRunner().invoke(app, command(provider, tmp_path, "--require-calibration"))
+    assert made.exit_code == 1
+    assert "gate failed: --require-calibration: comparisons have no calibrations yet" in made.stderr
 
 
 def test_the_page_says_first_what_may_be_said(provider, tmp_path):

@@ -23,7 +23,19 @@ GATES = "When to fail"
 
 Rubrics = Annotated[
     list[str] | None,
-    typer.Option("--rubrics", "--rubric", "-r", help="Rubric ids, comma-separated or repeated.", rich_help_panel=JUDGE),
+    typer.Option(
+        "--rubrics",
+        "--rubric",
+        "-r",
+        help="Rubric ids, comma-separated or repeated (judge rubrics list). Default: faithfulness.",
+        rich_help_panel=JUDGE,
+    ),
+]
+RunRubrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rubrics", "--rubric", "-r", help="Rubrics of the run, comma-separated or repeated. Default: all of them."
+    ),
 ]
 RubricsDir = Annotated[
     list[Path] | None,

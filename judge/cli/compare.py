@@ -24,7 +24,7 @@ def compare(
             "--rubric",
             "--rubrics",
             "-r",
-            help="The criterion, exactly one: preference, or a pointwise rubric.",
+            help="The criterion, exactly one: preference (default), or a pointwise rubric.",
             rich_help_panel=JUDGE,
         ),
     ] = None,
@@ -98,6 +98,14 @@ def compare(
     fail_under_point: Annotated[
         list[str] | None, typer.Option(help="Exit 1 unless the value itself reaches it.", rich_help_panel=GATES)
     ] = None,
+    require_calibration: Annotated[
+        bool,
+        typer.Option(
+            "--require-calibration",
+            help="Exit 1: comparisons have no calibrations yet, only the agreement with --labels.",
+            rich_help_panel=GATES,
+        ),
+    ] = False,
     max_error_rate: common.MaxErrorRate = 0.05,
     json: common.Json = False,
 ) -> None:
@@ -113,8 +121,9 @@ def compare(
     from judge.background import Stop, run
     from judge.cli.score import show_forecast
     from judge.comparing import compare_options, forecast_pairs
-    from judge.gates import estimate_failures, exit_code, parse_thresholds
+    from judge.gates import estimate_failures, exit_code, parse_thresholds, refuse_unknown
     from judge.joining import Selection
+    from judge.pairsummary import GATED
     from judge.report import comparison, page
     from judge.report.progress import Progress
 
@@ -123,7 +132,7 @@ def compare(
         common.say(["no --rubric given: comparing by `preference` (see `judge rubrics list`)"])
     options = Options(
         rubrics=names or ("preference",), rubrics_dir=tuple(rubrics_dir or ()), model=model, config=config,
-        out=out or default_out(cases, names, model, mode),
+        out=out or default_out(cases, names, model, mode), out_by_name=out is None,
         mode=common.choice(mode, "--mode", ("full", "score", "quick")), repeats=repeats,
         concurrency=concurrency, api_base=api_base, timeout=timeout, max_cost=max_cost,
         cache=False if no_cache else cache, limit=limit, sample=sample, seed=seed, format=format,
@@ -135,6 +144,7 @@ def compare(
     )  # fmt: skip
     lower = parse_thresholds(fail_under or (), "--fail-under")
     points = parse_thresholds(fail_under_point or (), "--fail-under-point")
+    refuse_unknown([*lower, *points], GATED, "number")
     design = common.choice(label_design, "--label-design", ("random", "unknown"))
     if dry_run:
         forecast = forecast_pairs(cases, options, selection, second_order, Progress(quiet))
@@ -149,6 +159,8 @@ def compare(
         result = run(work, stop)
     common.say(result.notes)
     failed = estimate_failures(result.summary, lower, points)
+    if require_calibration:
+        failed.append("--require-calibration: comparisons have no calibrations yet")
     if json:
         common.emit_json(result.summary)
     else:
@@ -170,7 +182,7 @@ def default_out(cases: list[str], rubrics: list[str], model: str | None, mode: s
 def diff(
     a: Annotated[Path, typer.Argument(help="The run directory of system A.")],
     b: Annotated[Path, typer.Argument(help="The run directory of system B.")],
-    rubrics: common.Rubrics = None,
+    rubrics: common.RunRubrics = None,
     allow_different: Annotated[
         bool,
         typer.Option("--allow-different", help="Compare although judge or rubric differ between the runs."),
