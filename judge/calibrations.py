@@ -19,6 +19,7 @@ DEFAULT = Path("calibrations")
 IDENTITY = ("model", "model_returned", "params", "mode", "layout", "output")
 KEPT = ("rubric", "rubric_hash", "prompt_hash", "judge_fingerprint", "judge", "verdict", "because", "thresholds", "n",
         "raters", "label_design", "compared_on", "kappa", "pass_fail")  # fmt: skip
+NOT_TRUSTED = ("not_usable", "too_few_labels")
 CALIBRATED, UNCALIBRATED, STALE, MIXED = "calibrated", "uncalibrated", "stale", "uncalibrated: mixed versions"
 
 
@@ -29,6 +30,13 @@ class State:
     word: str
     verdict: str | None = None
     detail: str | None = None
+
+
+def in_short(state: str, verdict: str | None) -> str:
+    """The state for people: "uncalibrated", "calibrated: trusted", "audited: not usable"."""
+    if state != CALIBRATED or verdict is None:
+        return state
+    return f"{'audited' if verdict in NOT_TRUSTED else CALIBRATED}: {verdict.replace('_', ' ')}"
 
 
 def identity(judge: Mapping[str, Any]) -> dict[str, Any]:

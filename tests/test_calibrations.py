@@ -19,6 +19,20 @@ from tests.test_score import MODEL, cases, rubric_dir
 LEVELS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+@pytest.mark.parametrize(
+    ("state", "verdict", "said"),
+    [
+        ("calibrated", "usable_with_correction", "calibrated: usable with correction"),
+        ("calibrated", "not_usable", "audited: not usable"),
+        ("calibrated", "too_few_labels", "audited: too few labels"),
+        ("calibrated", None, "calibrated"),
+        ("stale", "trusted", "stale"),
+    ],
+)
+def test_only_an_audit_that_found_the_judge_usable_is_called_calibrated(state, verdict, said):
+    assert calibrations.in_short(state, verdict) == said
+
+
 @pytest.fixture
 def saved(tmp_path):
     """A run whose judge agrees with ann, audited and saved."""

@@ -114,6 +114,7 @@ def _inputs(run: Diagnosed) -> dict[str, Any]:
             "thresholds": sorted({(r.threshold, r.threshold_origin) for r in readings if r.threshold is not None}),
             "rubric": trust.rubric if trust else None,
             "calibration": trust.state if trust else None,
+            "calibration_verdict": trust.verdict if trust else None,
         }
     return made
 

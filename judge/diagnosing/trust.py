@@ -11,12 +11,10 @@ import orjson
 
 from calibration.estimate import Estimate
 from calibration.rogan_gladen import rogan_gladen
-from judge.calibrations import CALIBRATED, DEFAULT, UNCALIBRATED, load, state_of
+from judge.calibrations import CALIBRATED, DEFAULT, NOT_TRUSTED, UNCALIBRATED, in_short, load, state_of
 from judge.diagnosing.judged import ROOTS, rubric_for
 from judge.errors import InputError
 from rubrics.model import Rubric
-
-NOT_TRUSTED = ("not_usable", "too_few_labels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +38,7 @@ class Trust:
     @property
     def said(self) -> str:
         """The rubric and its state in words."""
-        verdict = f", audit verdict {self.verdict.replace('_', ' ')}" if self.verdict else ""
-        return f"{self.rubric or 'refusal phrases'}: {self.state}{verdict}"
+        return f"{self.rubric or 'refusal phrases'}: {in_short(self.state, self.verdict)}"
 
 
 def trusts(

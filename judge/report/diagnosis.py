@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.calibrations import in_short
 from judge.lines import write_json
 from judge.report.page import Section, brief, estimated, figure, markdown
 
@@ -51,7 +52,8 @@ def _inputs(document: Document) -> Section:
     for name, found in document["inputs"].items():
         why = "; ".join(f"{reason} ({n})" for reason, n in list(found["missing_because"].items())[:3])
         limits = ", ".join(f"{figure(value)} ({origin})" for value, origin in found["thresholds"])
-        trust = "labels" if name == "recall" else found["calibration"] if found["rubric"] else "no judge"
+        judged = in_short(found["calibration"], found["calibration_verdict"]) if found["rubric"] else "no judge"
+        trust = "labels" if name == "recall" else judged
         known, unsure = str(found["n_known"]), str(found["n_uncertain"])
         rows.append([name, known, unsure, str(found["n_missing"]), limits or "–", trust, brief(why, 80)])
     columns = ["input", "known", "uncertain", "missing", "high from", "trust", "missing because"]

@@ -9,6 +9,7 @@ from shlex import quote
 from typing import Any
 
 from calibration.display import in_words
+from judge.calibrations import UNCALIBRATED, in_short
 from judge.report.page import Section, brief, counted, estimated, figure, markdown
 from judge.runs import manifest, rows
 
@@ -45,7 +46,7 @@ def _scores(summary: Mapping[str, Any], made: Mapping[str, Any]) -> Section:
                 f"{estimated(found['pass_rate'], percent=True)} at {_pass_mark(found)}"
                 if found["mode"] == "full"
                 else estimated(found["pass_rate"], percent=True),
-                _trust(found),
+                in_short(found.get("calibration", UNCALIBRATED), found.get("calibration_verdict")),
                 figure((found["overlap"] or {}).get("value")),
             ]
         )
@@ -98,15 +99,6 @@ def _pass_mark(found: Mapping[str, Any]) -> str:
     return f"{found['pass_at']}+" if found["pass_at"] < found["scale"][1] else str(found["pass_at"])
 
 
-def _trust(found: Mapping[str, Any]) -> str:
-    """The state of calibration, with the audit's verdict where one applies."""
-    state = str(found.get("calibration", "uncalibrated"))
-    if state != "calibrated":
-        return state
-    verdict = found["calibration_verdict"].replace("_", " ")
-    return f"audited: {verdict}" if verdict == "not usable" else f"calibrated: {verdict}"
-
-
 def _bars(histogram: Mapping[str, int]) -> str:
     blocks = " ▁▂▃▄▅▆▇█"
     top = max(histogram.values(), default=0)
@@ -147,7 +139,7 @@ def totals_section(summary: Mapping[str, Any], made: Mapping[str, Any], words: s
     notes = [
         f"{spent['judgments']} {words}, {spent['http_calls']} calls "
         f"({spent['retries']} retries, {spent['reasks']} re-asks), {spent['cache_hits']} from cache",
-        f"{spent['input_tokens']} tokens in, {spent['output_tokens']} out; cost {price}; {spent['wall_s']:.1f} s",
+        f"{spent['input_tokens']:,} tokens in, {spent['output_tokens']:,} out; cost {price}; {spent['wall_s']:.1f} s",
     ]
     versions = made["judge"].get("model_returned", [])
     if len(versions) > 1:

@@ -11,6 +11,7 @@ import pytest
 
 from judge import calibrations
 from judge.diagnosing.document import diagnose
+from judge.report.diagnosis import sections
 from tests.diagnosing.planted import AUDIT, PLANTED, write_run
 
 HELD = {"established", "suspected"}
@@ -179,13 +180,20 @@ def bound_audit(run: Path, rubric: str, verdict: str = "usable_with_correction")
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expected"), [("usable_with_correction", "established"), ("not_usable", "suspected")]
+    ("verdict", "expected", "said"),
+    [
+        ("usable_with_correction", "established", "calibrated: usable with correction"),
+        ("not_usable", "suspected", "audited: not usable"),
+    ],
 )
-def test_an_audit_of_the_run_itself_counts_as_its_calibration(verdict, expected, tmp_path: Path) -> None:
+def test_an_audit_of_the_run_itself_counts_as_its_calibration(verdict, expected, said, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", SETS["S2"])
     (run / "audit").mkdir()
     (run / "audit" / "faithfulness.json").write_text(json.dumps(bound_audit(run, "faithfulness", verdict)))
-    assert verdicts(diagnose(run))["S2"] == expected
+    document = diagnose(run)
+    assert verdicts(document)["S2"] == expected
+    basis = next(section for section in sections(document) if section.title == "What the diagnosis rests on")
+    assert said in next(row for row in basis.rows if row[0] == "faithfulness")
 
 
 def test_an_audit_of_another_judge_is_no_calibration(tmp_path: Path) -> None:
