@@ -1,4 +1,4 @@
-"""Statistics on spreadsheets: `python -m calibration agreement|correct|compare|budget|pairwise|alt-test|...`."""
+"""Statistics on spreadsheets of labels: how far judges and people agree, and what follows. No model, no network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibration.errors import CalibrationError
-from calibration.verbs import add_commands, seed_number
+from calibration.verbs import LEVELS, LEVELS_HELP, add_commands, seed_number
 
 
 def agreement(options: argparse.Namespace) -> dict[str, Any]:
@@ -110,7 +110,11 @@ EXAMPLES = {
 
 
 def parser() -> argparse.ArgumentParser:
-    root = argparse.ArgumentParser(prog="python -m calibration", description=__doc__)
+    root = argparse.ArgumentParser(
+        prog="python -m calibration",
+        description=__doc__,
+        epilog="how a command is called: python -m calibration COMMAND --help",
+    )
     verbs = root.add_subparsers(dest="verb", required=True, metavar="COMMAND")
 
     one = verbs.add_parser("agreement", help="does the judge agree with people, and how sure is that")
@@ -118,15 +122,18 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--judge", help="the judge's rater or column (default: judge)")
     one.add_argument("--human", help="the humans, comma-separated (default: all others)")
     one.add_argument("--item", default="item", help="the id column of a wide table")
-    one.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
-
+    one.add_argument("--level", default="ordinal", choices=LEVELS, help=LEVELS_HELP)
     one.add_argument("--intraclass", action="store_true", help="also the six intraclass correlations of all raters")
 
     two = verbs.add_parser("correct", help="the mean that people would have given")
     two.add_argument("--judged", required=True, help="CSV: item,score[,stratum][,cluster]")
     two.add_argument("--labels", required=True, help="CSV: item,label[,propensity] on the same scale")
     designs = ("random", "stratified", "propensity", "external", "unknown")
-    two.add_argument("--label-design", required=True, choices=designs, help="how the labelled items were chosen")
+    two.add_argument(
+        "--label-design", required=True, choices=designs,
+        help="how the labelled items were chosen: random (of those judged), stratified (column stratum), propensity "
+        "(column propensity), external (they stand for others), unknown (no corrected mean)",
+    )  # fmt: skip
 
     two.add_argument(
         "--method", default="ppi++", choices=("ppi++", "post-stratified"),
@@ -140,7 +147,7 @@ def parser() -> argparse.ArgumentParser:
     four = verbs.add_parser("budget", help="labels needed for a kappa interval of a given width")
     four.add_argument("--kappa", type=float, required=True, help="the kappa expected")
     four.add_argument("--half-width", type=float, required=True, help="half the width of the interval wanted")
-    four.add_argument("--prevalence", type=float, required=True, help="share of the positive label")
+    four.add_argument("--prevalence", type=float, required=True, help="share of the positive label, from 0 to 1")
 
     five = verbs.add_parser("pairwise", help="two or more systems judged in both orders")
     five.add_argument(

@@ -9,6 +9,8 @@ from typing import Any
 from calibration.errors import CalibrationError
 
 Declared = Callable[[argparse.Namespace], Any]
+LEVELS = ("nominal", "ordinal", "interval")
+LEVELS_HELP = "what the labels of --scale are: names, an order, or numbers with distances (default ordinal)"
 
 
 def seed_number(text: str) -> int:
@@ -22,17 +24,26 @@ def add_commands(verbs: Any, scale_of: Declared) -> None:
     """Add the parsers; each sets `run`, a function from options to a JSON document."""
     one = verbs.add_parser("alt-test", help="may the judge stand in for one of the people")
     one.add_argument("ratings", help="CSV: item,rater,label[,cluster], or one column per rater")
-    one.add_argument("--epsilon", type=float, required=True, help="what a person costs more: experts .2, crowd .1")
+    one.add_argument(
+        "--epsilon",
+        type=float,
+        required=True,
+        help="what a person costs more than the judge, in win rate: experts .2, skilled .15, crowd .1",
+    )
     one.add_argument("--judge", help="the judge's rater or column (default: judge)")
     one.add_argument("--human", help="the humans, comma-separated (default: all others)")
     one.add_argument("--item", default="item", help="the id column of a wide table")
-    one.add_argument("--scoring", choices=("accuracy", "neg_rmse"), help="default: neg_rmse on a declared scale")
+    one.add_argument(
+        "--scoring",
+        choices=("accuracy", "neg_rmse"),
+        help="same label, or nearness of marks (default: neg_rmse on a declared scale of three labels or more)",
+    )
     one.add_argument("--q", type=float, default=0.05, help="false discovery rate over the people (default 0.05)")
     one.set_defaults(run=lambda options: alt_test(options, scale_of(options)))
 
     two = verbs.add_parser("reliability", help="does the judge agree with itself over repeats")
     two.add_argument("repeats", help="CSV: item,repeat,label")
-    two.add_argument("--pass-at", type=float, help="pass mark: adds the share of items that flip across it")
+    two.add_argument("--pass-at", type=float, help="pass mark, such as 4: adds the share of items that flip across it")
     two.add_argument("--target", type=float, default=0.95, help="reliability wanted (default 0.95)")
     two.set_defaults(run=lambda options: reliability(options, scale_of(options)))
 
@@ -62,7 +73,7 @@ def add_commands(verbs: Any, scale_of: Declared) -> None:
     five.set_defaults(run=lambda options: recalibrate(options, scale_of(options)))
 
     for verb in (one, two, three, four, five):
-        verb.add_argument("--level", default="ordinal", choices=("nominal", "ordinal", "interval"))
+        verb.add_argument("--level", default="ordinal", choices=LEVELS, help=LEVELS_HELP)
         verb.add_argument("--scale", help="ordered labels, lowest first: 1,2,3,4,5 or a JSON array")
         verb.add_argument("--seed", type=seed_number, default=0, help="seed of the resampling (default 0)")
         verb.add_argument("--json", action="store_true", help="one JSON document on standard output")

@@ -86,7 +86,8 @@ def sections(found: Mapping[str, Any]) -> list[Section]:
             ["token probabilities", str(resolved["top_logprobs"] or "not offered")],
         ]
     cache = found["cache"]
-    rows.append(["cache", f"{cache['directory']}: {cache['entries']} entries, {cache['bytes']} bytes"])
+    size = "size unknown" if cache["bytes"] is None else f"{cache['bytes'] / 1e6:.1f} MB"
+    rows.append(["cache", f"{cache['directory']}: {cache['entries']} entries, {size}"])
     if not (cache["readable"] and cache["writable"]):
         rows.append(["cache trouble", f"readable {cache['readable']}, writable {cache['writable']}"])
     return [Section("Judge", ["what", "found"], rows)]

@@ -143,4 +143,4 @@ def _near(run: Path, case_id: str) -> str:
     import difflib
 
     close = difflib.get_close_matches(case_id, [case.id for case in cases_of(run)], n=3)
-    return f" (did you mean {', '.join(close)}?)" if close else ""
+    return f" (did you mean {', '.join(close)}?)" if close else f"; its ids are in {run / 'cases.jsonl'}"

@@ -196,7 +196,9 @@ def test_overlap_and_the_closing_score_count_a_case_once_and_have_an_interval_wh
 def test_repeats_of_a_case_are_one_of_the_weakest_cases(score):
     same = {"question": "[[q=0.1]] How long?", "answer": "Forty minutes."}
     page = (score(cases(7, **same), repeats=3).run / "summary.md").read_text()
-    assert [line.split(" | ")[0] for line in page.splitlines() if " | plain | " in line] == [f"| c{i}" for i in range(5)]
+    assert [line.split(" | ")[0] for line in page.splitlines() if " | plain | " in line] == [
+        f"| c{i}" for i in range(5)
+    ]
 
 
 def test_repeats_give_a_line_each_and_the_case_counts_once(score, provider, tmp_path):

@@ -133,6 +133,13 @@ def test_the_command_says_what_to_do_next(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "5 cases for plain" in done.stdout
     assert "--label-design random" in done.stdout
+    assert "fewer than" not in done.stdout
+
+
+def test_the_command_says_when_there_are_fewer_cases_than_asked_for(run, tmp_path):
+    arguments = ["sheet", str(run), "--n", "5000", "--out", str(tmp_path / "s.csv")]
+    done = subprocess.run([sys.executable, "-m", "judge", *arguments], capture_output=True, text=True)
+    assert "fewer than 5000: all that have a score for plain" in done.stdout
 
 
 def test_a_sheet_that_holds_labels_is_never_written_over(run, tmp_path):

@@ -22,7 +22,7 @@ def audit(
             "Left out: the labels that the cases carry."
         ),
     ] = None,
-    rubrics: common.Rubrics = None,
+    rubrics: common.RunRubrics = None,
     rater: Annotated[
         list[str] | None,
         typer.Option("--rater", help="Whose labels count (default all); names the person where the file does not."),
@@ -221,7 +221,7 @@ def sheet(
         typer.Option(help="random, or stratified by the judge's score (finds rare levels)."),
     ] = "random",
     out: Annotated[Path, typer.Option("--out", "-o", help="The sheet, a CSV.")] = Path("sheet.csv"),
-    rubrics: common.Rubrics = None,
+    rubrics: common.RunRubrics = None,
     seed: common.Seed = 0,
     json: common.Json = False,
 ) -> None:
@@ -241,4 +241,7 @@ def sheet(
         common.emit_json({"out": str(out), "design": design, "seed": seed, "drawn": drawn})
         return
     print(f"{out}: {', '.join(f'{count} cases for {name}' for name, count in drawn.items())}")
+    fewer = [name for name, count in drawn.items() if count < n]
+    if fewer:
+        print(f"fewer than {n}: all that have a score for {', '.join(fewer)}")
     print(f"fill `label` (and `rater`), then: judge audit {run} {out} --label-design {design}")

@@ -14,7 +14,7 @@ from judge.errors import UsageError
 def show(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     case: Annotated[str, typer.Argument(help="The id of a case.")],
-    rubrics: common.Rubrics = None,
+    rubrics: common.RunRubrics = None,
     json: common.Json = False,
 ) -> None:
     """Show exactly how a case was judged: prompt, raw reply, checks, the way to the score, labels.
