@@ -6,7 +6,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from judge.report.page import Section, show, widths
+from judge.report.columns import layout, widths
+from judge.report.page import Section, show
 
 
 def printed(section: Section, width: int) -> list[str]:
@@ -16,29 +17,48 @@ def printed(section: Section, width: int) -> list[str]:
 
 
 def test_columns_get_what_they_need_where_there_is_room():
-    assert widths([["case", "trust"], ["ex-01", "not usable"]], 80) == [5, 10]
+    assert layout([["case", "trust"], ["ex-01", "not usable"]], 80) == (3, [5, 10])
 
 
 def test_the_widest_column_wraps_first_and_no_further_than_its_longest_word():
     rows = [["rubric", "mean", "where"], ["faithfulness", "2.70", "an unsupported claim"]]
-    assert widths(rows, 30) == [12, 4, 14]
-    assert widths(rows, 27) == [12, 4, 11]
+    assert layout(rows, 42) == (3, [12, 4, 20])
+    assert layout(rows, 40) == (2, [12, 4, 20])
+    assert layout(rows, 36) == (3, [12, 4, 14])
+    assert layout(rows, 33) == (3, [12, 4, 11])
+
+
+def test_columns_move_together_before_a_word_is_folded():
+    rows = [["rubric", "mean", "where"], ["faithfulness", "2.70", "an unsupported claim"]]
+    assert layout(rows, 32) == (2, [12, 4, 12])
+    assert layout(rows, 29) == (1, [12, 4, 11])
+    assert layout(rows, 26) == (1, [10, 4, 10])
 
 
 def test_without_room_for_the_longest_words_the_widest_are_folded():
-    assert widths([["a" * 30, "bb", "c" * 10]], 20) == [9, 2, 9]
+    assert widths([30, 2, 10], [30, 2, 10], 20) == [9, 2, 9]
 
 
 def test_what_is_left_goes_to_the_first_columns_that_need_it():
-    assert widths([["a a a a", "b b b b"]], 11) == [6, 5]
+    assert widths([7, 7], [1, 1], 11) == [6, 5]
 
 
 def test_more_columns_than_room_leaves_one_character_each():
-    assert widths([["abc"] * 5], 3) == [1] * 5
+    assert widths([3] * 5, [3] * 5, 3) == [1] * 5
 
 
 def test_wide_characters_count_twice():
-    assert widths([["雾岭"]], 80) == [4]
+    assert layout([["雾岭"]], 80) == (3, [4])
+
+
+def test_a_table_without_sentences_ends_with_one_empty_line():
+    assert printed(Section("Judge", ["what"], [["mode"]]), 40) == ["Judge", "", " what", " ────", " mode", ""]
+
+
+def test_a_gap_of_one_leaves_a_space_between_columns():
+    assert printed(Section("t", ["aaaa", "bbbb"], [["cccc", "dddd"]]), 10)[2:] == [
+        " aaaa bbbb", " ─────────", " cccc dddd", "",
+    ]  # fmt: skip
 
 
 def test_no_word_is_broken_at_eighty_columns():

@@ -30,18 +30,14 @@ def list_rubrics(rubrics_dir: RubricsDir = None, as_json: Json = False) -> None:
     if as_json:
         emit_json([_summary(rubric) for rubric in found])
         return
-    from rich.table import Table
-    from rich.text import Text
+    from judge.report.page import Section, show
 
-    table = Table(box=None)
-    for name in ("id", "version", "mode", "scale", "needs", "quick form", "title"):
-        table.add_column(name)
-    for rubric in found:
-        row = _summary(rubric)
-        scale = f"{rubric.scale.min}-{rubric.scale.max}, pass {rubric.scale.pass_at}"
-        cells = (rubric.id, rubric.version, rubric.mode, scale, ", ".join(rubric.requires), str(row["quick"] or "-"))
-        table.add_row(*map(Text, (*cells, rubric.title)))
-    console().print(table)
+    rows = [
+        [rubric.id, rubric.version, rubric.mode, f"{rubric.scale.min}-{rubric.scale.max}, pass {rubric.scale.pass_at}",
+         ", ".join(rubric.requires), str(_summary(rubric)["quick"] or "-"), rubric.title]
+        for rubric in found
+    ]  # fmt: skip
+    show([Section("Rubrics", ["id", "version", "mode", "scale", "needs", "quick form", "title"], rows)], console())
 
 
 def show_rubric(

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from judge.report.columns import layout
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-GAP = 3  # characters between two columns of a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,52 +81,34 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
 
 def show(sections: Iterable[Section], console: Console) -> None:
     """The page on a terminal; colours only where the console has them, words whole where there is room for them."""
-    from rich import box
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     for section in sections:
         title = brief(section.title, console.width)
+        console.print(Text(title, "italic" if section.columns else "bold"))
         if section.columns:
-            table = Table(title=Text(title, "table.title"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-            rows = [[visible(cell) for cell in row] for row in section.rows]
-            room = console.width - 2 - GAP * (len(section.columns) - 1)
-            for column, width in zip(section.columns, widths([section.columns, *rows], room), strict=True):
-                table.add_column(Text(column), justify="left", overflow="fold", width=width)
-            for row in rows:
-                table.add_row(*map(Text, row))
-            console.print(table)
-        else:
-            console.print(Text(title, "bold"))
+            console.print(Padding(_table(section, console.width - 1), (1, 0, 1, 1), expand=False))
         for note in section.notes:
             console.print(Padding(Text(visible(note)), (0, 0, 0, 2), expand=False))
-        console.print()
+        if section.notes or not section.columns:
+            console.print()
 
 
-def widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Column widths that sum to at most `room` (at least 1 each), the narrow columns served first.
+def _table(section: Section, width: int) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
 
-    Every column gets what it needs where there is room; else the widest ones wrap, no further than to their longest
-    word; where even the longest words do not fit, those of the widest columns are folded.
-    """
-    from rich.cells import cell_len
-
-    columns = list(zip(*rows, strict=True))
-    natural = [max(max(map(cell_len, cell.split("\n"))) for cell in column) for column in columns]
-    words = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
-    for least in (words, [1] * len(columns)):
-        for most in range(max(natural), 0, -1):
-            fitted = [max(low, min(full, most), 1) for low, full in zip(least, natural, strict=True)]
-            if sum(fitted) <= room:
-                return _filled(fitted, natural, room - sum(fitted))
-    return [1] * len(columns)
-
-
-def _filled(fitted: list[int], natural: Sequence[int], left: int) -> list[int]:
-    """One character more for the first columns that still need it, `left` in all; a level more for all had no room."""
-    short = [n for n, width in enumerate(fitted) if width < natural[n]][:left]
-    return [width + (n in short) for n, width in enumerate(fitted)]
+    rows = [[visible(cell) for cell in row] for row in (section.columns, *section.rows)]
+    gap, widths = layout(rows, width)
+    beside = (0, int(gap > 1), 0, int(gap > 2))  # the third character of a gap is the box's own
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=beside)
+    for column, wide in zip(rows[0], widths, strict=True):
+        table.add_column(Text(column), justify="left", overflow="fold", width=wide)
+    for row in rows[1:]:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _md(text: str) -> str:
