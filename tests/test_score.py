@@ -524,3 +524,15 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_resumes(provider, tmp_path):
     process = judge_command(tmp_path, provider, *arguments)
     process.communicate(timeout=120)
     assert provider.stats()["requests"] == 200
+
+
+@pytest.mark.slow
+def test_a_missing_key_is_one_plain_error(tmp_path):
+    rows = tmp_path / "cases.jsonl"
+    rows.write_text("".join(json.dumps(case) + "\n" for case in cases(40)))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    command = [sys.executable, "-m", "judge", "score", str(rows), "--model", MODEL, "--no-cache", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "Set OPENAI_API_KEY."
+    assert "Warning" not in done.stderr

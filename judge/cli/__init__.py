@@ -77,12 +77,16 @@ _group("model", "The embedded model on this machine.", pull=model.pull, list=mod
 
 def main() -> None:
     """Runs the command line. Errors meant for people end with exit code 2 and no traceback, Ctrl-C with 130."""
+    import warnings
+
     from calibration.errors import CalibrationError
     from judge.background import left_behind
     from judge.gates import INTERRUPTED
     from judge.report.page import visible
     from rubrics import RubricError
 
+    # litellm leaves such a coroutine behind when a refused key ends the calls that are still in its queue
+    warnings.filterwarnings("ignore", r"coroutine '\w+\.acompletion' was never awaited", RuntimeWarning)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:

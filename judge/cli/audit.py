@@ -125,7 +125,7 @@ def audit(
     seed: common.Seed = 0,
     json: common.Json = False,
 ) -> None:
-    """Learn from labels by people whether a judge can be trusted for a rubric, why not, and the corrected mean.
+    """Learn from people's labels if a judge can be trusted. For each rubric: the verdict, why, the corrected mean.
 
     Example: judge audit runs/cases-local labels.csv --label-design random --threshold kappa=.6
     """
@@ -225,7 +225,7 @@ def sheet(
     seed: common.Seed = 0,
     json: common.Json = False,
 ) -> None:
-    """Draw cases for people to label, without showing what the judge said. The filled sheet is a LABELS file.
+    """Draw cases for people to label, blind to the judge. The filled sheet is a LABELS file.
 
     Example: judge sheet runs/cases-local --n 100 --design random --seed 7 --out sheet.csv
     """

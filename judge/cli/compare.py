@@ -109,7 +109,7 @@ def compare(
     max_error_rate: common.MaxErrorRate = 0.05,
     json: common.Json = False,
 ) -> None:
-    """Compare two systems' answers, every pair in both orders, and learn how position-biased the judge was.
+    """Compare two systems' answers, each pair in both orders. Tells how position-biased the judge was, too.
 
     Example: judge compare old.jsonl new.jsonl --rubric preference --model openai/gpt-4o-mini --out pair1
 
@@ -190,7 +190,7 @@ def diff(
     seed: common.Seed = 0,
     json: common.Json = False,
 ) -> None:
-    """Compare two scored runs case by case: what changed, how sure that is, and which cases moved most.
+    """Compare two scored runs case by case. What changed, how sure that is, and which cases moved most.
 
     Example: judge runs diff runs/old runs/new --rubrics faithfulness
     """

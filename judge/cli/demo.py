@@ -17,7 +17,7 @@ def demo(
     cache: common.Cache = None,
     json: common.Json = False,
 ) -> None:
-    """Score a dozen bundled cases with the embedded judge and show what it can and cannot do. No key needed.
+    """Score a dozen bundled cases with the embedded judge. Shows what it can and cannot do; no key needed.
 
     The model (1.1 GB) is fetched once, after saying so. Example: judge demo
     """

@@ -54,7 +54,7 @@ def diagnose(
     ] = None,
     json: common.Json = False,
 ) -> None:
-    """Which stage to fix, and how sure: retrieval and generation together, from a scored run. No model, no network.
+    """Learn which stage to fix: retrieval or generation. From a scored run, with how sure it is; no model, no network.
 
     Writes diagnosis.json and diagnosis.md into the run. Score faithfulness, answer_correctness, completeness,
     citation_accuracy and refusal_correctness first; cases carry `relevant` labels.

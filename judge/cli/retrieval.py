@@ -144,7 +144,7 @@ def retrieval(
     ] = None,
     json: common.Json = False,
 ) -> None:
-    """Measure a retriever: precision, recall, hit rate, MRR, MAP, NDCG. No model, no network.
+    """Measure a retriever. Precision, recall, hit rate, MRR, MAP, NDCG; no model, no network.
 
     Examples:
 

@@ -51,7 +51,7 @@ def show_rubric(
     rubrics_dir: RubricsDir = None,
     as_json: Json = False,
 ) -> None:
-    """Show a rubric as the judge sees it: the instructions as sent, and the fields of the reply.
+    """Show a rubric as the judge sees it. The instructions as sent, and the fields of the reply.
 
     Example: judge rubrics show answer_correctness --has reference
     """

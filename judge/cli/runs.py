@@ -17,7 +17,7 @@ def show(
     rubrics: common.RunRubrics = None,
     json: common.Json = False,
 ) -> None:
-    """Show exactly how a case was judged: prompt, raw reply, checks, the way to the score, labels.
+    """Show exactly how a case was judged. Prompt, raw reply, checks, the way to the score, labels.
 
     Example: judge show runs/cases-local case-05 --rubrics faithfulness
     """
@@ -60,7 +60,7 @@ def doctor(
     cache: common.Cache = None,
     json: common.Json = False,
 ) -> None:
-    """Check a judge before a run: what it supports, one probe call, price known or not, cache state.
+    """Check a judge before a run. What it supports, one probe call, price known or not, cache state.
 
     Example: judge doctor --model openai/gpt-4o-mini
     """
