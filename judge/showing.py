@@ -73,7 +73,8 @@ def _score(row: Mapping[str, Any]) -> Section:
         notes.append(f"reason: {row['reason']}")
     plain = {name: value for name, value in row["details"].items() if name != "units"}
     if plain:
-        notes.append("derived from: " + json.dumps(plain, ensure_ascii=False))
+        rounded = json.loads(json.dumps(plain), parse_float=lambda digits: round(float(digits), 4))
+        notes.append("derived from: " + json.dumps(rounded, ensure_ascii=False))
     for name in ("errors", "flags"):
         if row[name]:
             notes.append(f"{name}: {', '.join(row[name])}")

@@ -13,7 +13,7 @@ from judge.report.page import Section, show
 def printed(section: Section, width: int) -> list[str]:
     out = StringIO()
     show([section], Console(file=out, width=width, color_system=None))
-    return [line.rstrip() for line in out.getvalue().splitlines()]
+    return out.getvalue().splitlines()
 
 
 def test_columns_get_what_they_need_where_there_is_room():
@@ -69,6 +69,6 @@ def test_no_word_is_broken_at_eighty_columns():
     assert {word for cell in cells for word in cell.split()} <= words
 
 
-def test_a_sentence_that_wraps_stays_indented():
-    lines = printed(Section("Mind", notes=["one two three four", "five"]), 12)
-    assert lines == ["Mind", "  one two", "  three four", "  five", ""]
+def test_a_sentence_that_wraps_stays_indented_without_spaces_at_the_end_of_lines():
+    lines = printed(Section("Mind", notes=["one two three four", "five\n\nsix"]), 12)
+    assert lines == ["Mind", "  one two", "  three four", "  five", "", "  six", ""]

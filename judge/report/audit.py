@@ -174,7 +174,7 @@ def _numbers(audit: Mapping[str, Any]) -> Section:
     top = audit["leniency"]
     given = "passes" if top["top"] == "pass" else f"marks of {top['top']}"
     rows += [
-        [f"{given}, by the judge", estimated(top["judge"], percent=True), "far more than people give: lenient"],
+        [f"{given}, by the judge", estimated(top["judge"], percent=True), "lenient where far above people's"],
         [f"{given}, by people", estimated(top["people"], percent=True), ""],
     ]
     if passes["binary"]:

@@ -88,9 +88,14 @@ def show(sections: Iterable[Section], console: Console) -> None:
         title = brief(section.title, console.width)
         console.print(Text(title, "italic" if section.columns else "bold"))
         if section.columns:
-            console.print(Padding(_table(section, console.width - 1), (1, 0, 1, 1), expand=False))
+            console.print()
+            console.print(Padding(_table(section, console.width - 1), (0, 0, 0, 1), expand=False))
+            console.print()
         for note in section.notes:
-            console.print(Padding(Text(visible(note)), (0, 0, 0, 2), expand=False))
+            for line in Text(visible(note)).wrap(console, max(console.width - 2, 1)):
+                line.pad_left(2)
+                line.rstrip()
+                console.print(line)
         if section.notes or not section.columns:
             console.print()
 
