@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -177,11 +178,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if options.json:
-        print(json.dumps(document, allow_nan=False, ensure_ascii=False))
+        text = json.dumps(document, allow_nan=False, ensure_ascii=False)
     else:
         from calibration.display import lines
 
-        print("\n".join(lines(document)))
+        text = "\n".join(lines(document))
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

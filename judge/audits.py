@@ -90,6 +90,11 @@ def audit(
                 raise
             notes.append(f"{error}; not audited")
             continue
+        if label_design == "random" and len(set(pairing.propensities.values())) > 1:
+            raise UsageError(
+                f"--label-design random: the labels for {name} were drawn with different chances (column propensity); "
+                "give stratified for a sheet of `judge sheet --design stratified`, else propensity"
+            )
         others = _others(pairing, [Path(path) for path in also], notes)
         page = audit_rubric(pairing, design=label_design, thresholds=declared, others=others, **options)
         page["by_generator"] = by_generator(pairing, made["judge"]["model"], **few)

@@ -40,7 +40,10 @@ def transport_of(
         )
     if rubric.id not in rubrics_of(target):
         raise UsageError(f"--transport {target}: was not judged by {rubric.id!r}; give a run with that rubric")
-    given = labels_of_cases(cases_of(target), [rubric.id]) if labels is None else read_labels(labels, [rubric.id])
+    cases = list(cases_of(target))
+    if labels is None and not any(case.labels.get(rubric.id) for case in cases):
+        raise UsageError(f"--transport {target}: its cases carry no {rubric.id} labels; give --transport-labels FILE")
+    given = labels_of_cases(cases, [rubric.id]) if labels is None else read_labels(labels, [rubric.id])
     there = pair(rows(target), cases_of(target), choose_raters(given, ()).given, rubric)
     if there.form != "scale":
         raise UsageError(f"--transport {target}: its labels are pass and fail; the curve speaks of marks")

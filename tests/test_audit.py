@@ -211,6 +211,8 @@ def test_labels_drawn_by_score_or_with_known_chances_are_weighted_back(tmp_path)
         assert found["corrected"]["method"] == method
         assert found["corrected"]["corrected"]["value"] == pytest.approx(4.7, abs=0.1)
         assert any("no_random_sample" in warning for warning in found["warnings"])
+    with pytest.raises(UsageError, match=r"drawn with different chances .* give stratified"):
+        audit(run, labels, label_design="random")
     plain = write_labels(tmp_path / "plain.csv", [(f"c{n}", "ann", 2 if n < 20 else 5) for n in range(40)])
     missing = audit(run, plain, label_design="propensity").rubrics["plain"]
     assert missing["corrected"] is None

@@ -108,7 +108,7 @@ def test_calibrated_scores_are_tested_on_another_run_and_each_of_its_systems(tmp
     assert "they do not: label there" in page
     with pytest.raises(UsageError, match="they need --label-design random"):
         judge.audit(run, labels, **options | {"label_design": "unknown"})
-    with pytest.raises(UsageError, match="the cases carry no labels"):
+    with pytest.raises(UsageError, match="its cases carry no plain labels; give --transport-labels"):
         judge.audit(run, labels, **options | {"transport_labels": None})
 
 

@@ -231,3 +231,23 @@ def test_same_seed_same_bytes(tmp_path, capsys):
     first = run(capsys, "agreement", ratings(tmp_path), "--scale", "1,2,3,4,5", "--seed", "7", "--json")
     assert first == run(capsys, "agreement", ratings(tmp_path), "--scale", "1,2,3,4,5", "--seed", "7", "--json")
     assert first != run(capsys, "agreement", ratings(tmp_path), "--scale", "1,2,3,4,5", "--seed", "8", "--json")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [
+        sys.executable,
+        "-m",
+        "calibration",
+        "budget",
+        "--kappa",
+        ".6",
+        "--half-width",
+        ".1",
+        "--prevalence",
+        ".3",
+    ]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
