@@ -224,14 +224,15 @@ def relabel(
         plain_ids_are_chunks=plain_ids_are_chunks,
     )  # fmt: skip
     common.say(notes)
+    if not changed:
+        hint = "" if plain_ids_are_chunks else "; if plain ids are chunk ids here, add --plain-ids-are-chunks"
+        raise UsageError(f"{cases}: no label names a chunk, so nothing was written{hint}")
     write_lines(out, (case.to_row() for case in made))
     done: dict[str, Any] = {"cases": len(made), "labels_rewritten": changed, "to": to, "out": str(out)}
     if json:
         common.emit_json(done)
         return
     print(f"{changed} chunk labels of {len(made)} cases became {to} labels: {out}")
-    if not changed:
-        common.say(["no label names a chunk; if plain ids are chunk ids here, add --plain-ids-are-chunks"])
 
 
 def _cutoffs(text: str) -> list[int]:

@@ -68,17 +68,22 @@ class Scenario:
     def following(self) -> str:
         """What to do now."""
         if self.verdict == "suspected":
-            doubt = "calibrate the judge (judge sheet, judge audit)" if self._untrusted() else "add cases"
-            return f"{doubt} to be sure; {self.next}"
+            return f"{self._doubt() or 'add cases'} to be sure; {self.next}"
         if self.verdict == "not_shown":
-            return "nothing yet; calibrate the judge to rule it out" if self._untrusted() else "nothing yet"
+            doubt = self._doubt()
+            return f"nothing yet; {doubt} to rule it out" if doubt else "nothing yet"
         return {
             "ruled_out": "nothing", "too_few": f"add such cases, at least {self.needed} are needed for a verdict",
             NOT_TESTED: "supply what is missing to test it",
         }.get(self.verdict, self.next)  # fmt: skip
 
-    def _untrusted(self) -> bool:
-        return any(not condition.trusted for condition in self.conditions)
+    def _doubt(self) -> str | None:
+        """What would make its judge one to rely on; None where nothing is wanting."""
+        if any(condition.rejected for condition in self.conditions):
+            return "take another judge (the audit found this one not usable)"
+        if all(condition.trusted for condition in self.conditions):
+            return None
+        return "calibrate the judge (judge sheet, judge audit)"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

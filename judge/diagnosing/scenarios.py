@@ -77,7 +77,7 @@ def _judged(
         notes.append(f"{unsure} uncertain ones left out: with them between {100 * low:.0f}% and {100 * high:.0f}%")
     condition = Condition(
         what=what, estimate=found.estimate, threshold=limit.value, trusted=found.trusted and not doubtful,
-        naive=found.naive,
+        naive=found.naive, rejected=any(run.trusts[one].rejected for one in (name, *selected_by)),
     )  # fmt: skip
     return condition, notes
 
@@ -170,7 +170,7 @@ def _refusals(run: Diagnosed) -> list[Scenario]:
         found = corrected(naive, fails, passed, run.trusts["refused"], of_passes=not above)
         condition = Condition(
             what=what, estimate=found.estimate, threshold=run.limits[name].value, above=above, trusted=found.trusted,
-            naive=found.naive,
+            naive=found.naive, rejected=run.trusts["refused"].rejected,
         )  # fmt: skip
         made.append(
             Scenario(

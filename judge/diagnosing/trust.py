@@ -36,6 +36,11 @@ class Trust:
         return self.state == CALIBRATED and self.verdict not in NOT_TRUSTED
 
     @property
+    def rejected(self) -> bool:
+        """Whether an audit of this very judge found it not usable."""
+        return self.state == CALIBRATED and self.verdict in NOT_TRUSTED
+
+    @property
     def said(self) -> str:
         """The rubric and its state in words."""
         return f"{self.rubric or 'refusal phrases'}: {in_short(self.state, self.verdict)}"

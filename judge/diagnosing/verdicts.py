@@ -22,7 +22,8 @@ class Condition:
     """A number that must lie beyond its threshold for a scenario to hold.
 
     `above`: beyond is larger. `reached`: exactly at the threshold counts as beyond. `trusted`: measured by labels, or
-    by a judge whose calibration matches and whose share was corrected. `bounds`: ends of the scale of a mean.
+    by a judge whose calibration matches and whose share was corrected; `rejected`: by one that its audit found not
+    usable. `bounds`: ends of the scale of a mean.
     """
 
     what: str
@@ -31,6 +32,7 @@ class Condition:
     above: bool = True
     reached: bool = False
     trusted: bool = True
+    rejected: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)
     naive: Estimate | None = None
 

@@ -37,6 +37,11 @@ def _drift(found: Mapping[str, Any], audit: Mapping[str, Any]) -> Section:
         VERDICTS[found["verdict"]],
         f"between the runs changed: {changed}; {found['n']} anchor cases, same label in "
         f"{estimated(found['exact_agreement'], percent=True)}",
+        *(
+            [f"left out: {found['n_dropped']} cases, not scored in both runs on the same content, or people are split"]
+            if found["n_dropped"]
+            else []
+        ),
         f"shift of the normalised score: {estimated(found['p_shift'], 3)}",
     ]
     if found["looks"] > 1:

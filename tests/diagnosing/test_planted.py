@@ -180,18 +180,21 @@ def bound_audit(run: Path, rubric: str, verdict: str = "usable_with_correction")
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expected", "said"),
+    ("verdict", "expected", "said", "following"),
     [
-        ("usable_with_correction", "established", "calibrated: usable with correction"),
-        ("not_usable", "suspected", "audited: not usable"),
+        ("usable_with_correction", "established", "calibrated: usable with correction", "replay these cases"),
+        ("not_usable", "suspected", "audited: not usable", "take another judge"),
     ],
 )
-def test_an_audit_of_the_run_itself_counts_as_its_calibration(verdict, expected, said, tmp_path: Path) -> None:
+def test_an_audit_of_the_run_itself_counts_as_its_calibration(
+    verdict, expected, said, following, tmp_path: Path
+) -> None:
     run = write_run(tmp_path / "run", SETS["S2"])
     (run / "audit").mkdir()
     (run / "audit" / "faithfulness.json").write_text(json.dumps(bound_audit(run, "faithfulness", verdict)))
     document = diagnose(run)
     assert verdicts(document)["S2"] == expected
+    assert next(one for one in document["scenarios"] if one["id"] == "S2")["next"].startswith(following)
     basis = next(section for section in sections(document) if section.title == "What the diagnosis rests on")
     assert said in next(row for row in basis.rows if row[0] == "faithfulness")
 

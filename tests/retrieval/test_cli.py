@@ -157,6 +157,15 @@ def test_relabel_writes_cases_and_never_overwrites(files: Path) -> None:
     assert isinstance(call(*arguments).exception, UsageError)
 
 
+def test_relabel_writes_nothing_where_no_label_names_a_chunk(files: Path) -> None:
+    (files / "plain.jsonl").write_text(json.dumps({"id": "a", "question": "?", "relevant": ["c1"]}))
+    (files / "map.json").write_text(json.dumps({"c1": {"doc": "D1", "start": 3, "end": 9}}))
+    arguments = ["relabel", "plain.jsonl", "--chunk-map", "map.json", "--out", "new.jsonl"]
+    assert "add --plain-ids-are-chunks" in str(call(*arguments).exception)
+    assert not (files / "new.jsonl").exists()
+    assert document(*arguments, "--plain-ids-are-chunks")["labels_rewritten"] == 1
+
+
 def test_every_option_has_help_and_the_verb_an_example() -> None:
     shown = call("retrieval", "--help").stdout
     assert "judge retrieval --qrels qrels.txt --ranking run.txt --profile trec" in shown
