@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -314,8 +315,14 @@ def judge_command(tmp_path: Path, provider: Any, *arguments: str, **popen: Any) 
     environment = {**os.environ, "OPENAI_API_KEY": "test-key", "JUDGE_CACHE": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "judge", *arguments]
     return subprocess.Popen(
-        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **popen
-    )
+        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        preexec_fn=heed_ctrl_c, **popen,
+    )  # fmt: skip
+
+
+def heed_ctrl_c() -> None:
+    """Jobs that a shell starts in the background ignore Ctrl-C, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -489,8 +496,6 @@ def test_with_every_fault_at_once_a_thousand_cases_end_accounted_for(provider, t
 
 @pytest.mark.slow
 def test_ctrl_c_twice_stops_at_once_also_while_libraries_still_load(provider, tmp_path):
-    import signal
-
     process = judge_command(tmp_path, provider, *arguments_of(tmp_path, provider, 200))
     path = tmp_path / "run" / "run.json"
     while not path.parent.exists():
@@ -505,8 +510,6 @@ def test_ctrl_c_twice_stops_at_once_also_while_libraries_still_load(provider, tm
 
 @pytest.mark.slow
 def test_ctrl_c_once_finishes_what_is_in_flight_and_resumes(provider, tmp_path):
-    import signal
-
     provider.config(latency_ms=50.0)
     arguments = arguments_of(tmp_path, provider, 200, "--concurrency", "4")
     path = tmp_path / "run" / "judgments.jsonl"
