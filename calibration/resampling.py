@@ -32,6 +32,8 @@ MINIMUM_N = 10
 SMALL_N = 30
 JACKKNIFE_FROM = 10_000
 JACKKNIFE_DISAGREEMENTS = 100
+ONE_BY_ONE = 12
+DRAWS_AT_ONCE = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,16 +147,33 @@ def over_pairs(statistic: Statistic, data: PairTables) -> Summary:
 def replicated(summary: Summary, data: PairTables, *, seed: int, replicates: int) -> FloatArray:
     """The summary of `replicates` bootstrap tables (r, P, K, K), NaN where a replicate does not define it."""
     rng = np.random.default_rng(seed)
-    n_units = int(data.counts.sum())
     drawn = np.empty(replicates)
     one_cell_each = data.units.shape[0] == data.units.shape[1] and bool((data.units == np.eye(len(data.units))).all())
     step = max(1, CELLS_AT_ONCE // max(len(data.counts), data.tables.size))
     for start in range(0, replicates, step):
         size = min(step, replicates - start)
-        drawn_units = rng.multinomial(n_units, data.counts / n_units, size=size).astype(np.float64)
+        drawn_units = resampled(data.counts, size, rng)
         totals = drawn_units if one_cell_each else drawn_units @ data.units
         drawn[start : start + size] = summary(data.expand(totals))
     return drawn
+
+
+def resampled(counts: npt.NDArray[np.intp], size: int, rng: np.random.Generator) -> FloatArray:
+    """How often each distinct unit occurs in `size` resamples (size, units) of as many units as there are.
+
+    Drawn unit by unit where the units are few for their kinds, which is faster; else as multinomial counts.
+    """
+    n, kinds = int(counts.sum()), len(counts)
+    if n > ONE_BY_ONE * kinds:
+        return rng.multinomial(n, counts / n, size=size).astype(np.float64)
+    units = np.repeat(np.arange(kinds), counts)
+    found = np.empty((size, kinds))
+    step = max(1, DRAWS_AT_ONCE // n)
+    for start in range(0, size, step):
+        rows = min(step, size - start)
+        drawn = units[rng.integers(0, n, (rows, n))] + kinds * np.arange(rows)[:, None]
+        found[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * kinds).reshape(rows, kinds)
+    return found
 
 
 def jackknifed(summary: Summary, data: PairTables) -> tuple[FloatArray, npt.NDArray[np.intp]]:

@@ -18,6 +18,7 @@ from calibration.resampling import (
     one_table,
     over_pairs,
     pair_tables,
+    resampled,
     table_estimate,
 )
 from calibration.tables import cohen_kappa, gwet_ac, scott_pi
@@ -176,3 +177,17 @@ def test_random_tables_agree_with_statsmodels(seed):
         assert math.sqrt(kappa_null_variance(table.astype(float), weights)) == pytest.approx(
             theirs.std_kappa0, abs=1e-12
         )
+
+
+@pytest.mark.parametrize("counts", [[3, 0, 1, 6], [300, 0, 100, 600]], ids=["unit by unit", "multinomial"])
+def test_a_resample_is_a_multinomial_draw_of_the_units(counts):
+    counts = np.array(counts)
+    n = counts.sum()
+    drawn = resampled(counts, 20_000, np.random.default_rng(0))
+    assert (drawn.sum(axis=1) == n).all()
+    share = counts / n
+    error = np.sqrt(n * share * (1 - share) / 20_000)
+    assert (np.abs(drawn.mean(axis=0) - counts) <= 4 * error).all()
+    # Var = n p (1 - p), Cov = -n p q; the variance of a sample variance is about 2 Var^2 / r
+    assert drawn.var(axis=0) == pytest.approx(n * share * (1 - share), rel=0.05)
+    assert np.cov(drawn[:, 0], drawn[:, 3])[0, 1] == pytest.approx(-n * share[0] * share[3], rel=0.05)

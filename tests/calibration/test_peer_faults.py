@@ -12,7 +12,7 @@ from calibration.estimate import bootstrap
 from calibration.kappa import kappa
 from calibration.multirater import fleiss_kappa, krippendorff_alpha, label_counts
 from calibration.ratings import declare_scale, ratings_of
-from calibration.resampling import over_pairs, pair_tables, replicated
+from calibration.resampling import over_pairs, pair_tables, replicated, resampled
 from calibration.rogan_gladen import rogan_gladen
 from calibration.tables import cohen_kappa
 
@@ -46,7 +46,7 @@ def test_weights_do_not_change_from_resample_to_resample():
     judge, human = np.array(inputs["judge"]) - 1, np.array(inputs["human"]) - 1
     data = pair_tables([(judge, human)], 5)
     drawn = replicated(over_pairs(lambda t: cohen_kappa(t, "quadratic"), data), data, seed=0, replicates=500)
-    totals = np.random.default_rng(0).multinomial(10, data.counts / 10, size=500) @ data.units
+    totals = resampled(data.counts, 500, np.random.default_rng(0)) @ data.units
     tables = data.expand(totals)[:, 0]
     assert tables.shape == (500, 5, 5)
     assert drawn == pytest.approx([float(cohen_kappa(table, "quadratic")) for table in tables], nan_ok=True)
