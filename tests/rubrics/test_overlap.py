@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rubrics import list_rubrics
 from rubrics.overlap import content_words, overlap
 from tests.rubrics.items import Case, Point, Text
+from tests.rubrics.judged_cases import BUNDLED
 
-BUNDLED = {rubric.id: rubric for rubric in list_rubrics()}
 KILN = (Text("d1", "The kiln burns ash wood for 9 hours."), Text("d2", "It has a tall chimney."))
 
 

@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import pytest
 
-from rubrics import list_rubrics, precheck
+from rubrics import precheck
 from rubrics.model import Outcome
 from tests.rubrics.items import Case, Point, Text
-
-BUNDLED = {rubric.id: rubric for rubric in list_rubrics()}
+from tests.rubrics.judged_cases import BUNDLED
 
 
 def before(rubric: str, mode: Literal["full", "quick"] = "full", **item: Any) -> Outcome | None:

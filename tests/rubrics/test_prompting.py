@@ -13,10 +13,10 @@ from rubrics.citations import statements
 from rubrics.guides import CLOSING, SYSTEM
 from rubrics.sanitising import restore, visible
 from tests.rubrics.items import ATTACKS, Case, Point, Said, Text, attacked
+from tests.rubrics.judged_cases import BUNDLED
 
 SECRET = b"a secret of sixteen"
-POINTWISE = [rubric for rubric in rubrics.list_rubrics() if rubric.mode != "pairwise"]
-BY_ID = {rubric.id: rubric for rubric in rubrics.list_rubrics()}
+POINTWISE = [rubric for rubric in BUNDLED.values() if rubric.mode != "pairwise"]
 CHAT_TOKENS = re.compile(
     r"<\||\[/?INST\]|</?s>|<(start|end)_of_turn>|</?tool_call>|<<SYS>>|^### (Human|System):|^(Human|Assistant):",
     re.MULTILINE,
@@ -39,7 +39,7 @@ def skeleton(prompt: rubrics.Prompt) -> str:
 
 
 def render(rubric_id: str, item: Case, **options: str) -> rubrics.Prompt:
-    return rubrics.render(BY_ID[rubric_id], item, secret=SECRET, **options)
+    return rubrics.render(BUNDLED[rubric_id], item, secret=SECRET, **options)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["id"])
@@ -106,7 +106,7 @@ def test_an_old_mark_written_into_the_answer_closes_nothing() -> None:
 def test_the_same_item_and_secret_give_the_same_bytes_and_another_secret_another_mark() -> None:
     item = Case(answer="Nine\u200b hours.")
     assert render("faithfulness", item) == render("faithfulness", item)
-    other = rubrics.render(BY_ID["faithfulness"], item, secret=b"other")
+    other = rubrics.render(BUNDLED["faithfulness"], item, secret=b"other")
     assert other.marker != render("faithfulness", item).marker
     assert re.fullmatch("[0-9a-f]{12}", other.marker or "")
     assert other.messages[1]["content"].replace(other.marker, "") == render("faithfulness", item).messages[1][
@@ -209,7 +209,7 @@ def test_the_layout_is_a_recorded_option() -> None:
 
 
 def test_prompt_hash_follows_what_reaches_the_model_and_nothing_else() -> None:
-    rubric = BY_ID["faithfulness"]
+    rubric = BUNDLED["faithfulness"]
     before = render("faithfulness", Case()).prompt_hash
     for unseen in ({"version": "9"}, {"weight": 0.2}, {"bands": {5: 1.0, 4: 0.9, 3: 0.6, 2: 0.3}}):
         changed = rubric.model_copy(update=unseen)
@@ -246,7 +246,7 @@ def test_bundled_instructions_stay_short() -> None:
 
 
 def test_a_pair_shows_both_replies_and_swaps_nothing_else() -> None:
-    for rubric in (BY_ID["preference"], BY_ID["faithfulness"], BY_ID["answer_correctness"]):
+    for rubric in (BUNDLED["preference"], BUNDLED["faithfulness"], BUNDLED["answer_correctness"]):
         one = rubrics.render_pair(rubric, Case(), "Nine hours.", "Two hours.", secret=SECRET)
         two = rubrics.render_pair(rubric, Case(), "Two hours.", "Nine hours.", secret=SECRET)
         assert (one.marker, one.prompt_hash, one.output) == (two.marker, two.prompt_hash, two.output)
@@ -260,15 +260,15 @@ def test_a_pair_shows_both_replies_and_swaps_nothing_else() -> None:
 
 
 def test_a_pointwise_rubric_lends_its_levels_as_criterion() -> None:
-    text = rubrics.render_pair(BY_ID["answer_relevance"], Case(), "a", "b", secret=SECRET).messages[1]["content"]
-    assert BY_ID["answer_relevance"].anchors[5] in text
+    text = rubrics.render_pair(BUNDLED["answer_relevance"], Case(), "a", "b", secret=SECRET).messages[1]["content"]
+    assert BUNDLED["answer_relevance"].anchors[5] in text
     assert "notes_first" in text
     assert "holistic_score" not in text
     assert "passage" not in text.partition("CASE\n")[2]
 
 
 def test_asking_for_ratings_is_another_prompt_with_levels_and_without_a_verdict() -> None:
-    for rubric in (BY_ID["preference"], BY_ID["faithfulness"]):
+    for rubric in (BUNDLED["preference"], BUNDLED["faithfulness"]):
         asked = {
             ask: rubrics.render_pair(rubric, Case(), "Nine hours.", "Two hours.", secret=SECRET, ask=ask)
             for ask in ("verdict", "ratings")
@@ -282,7 +282,7 @@ def test_asking_for_ratings_is_another_prompt_with_levels_and_without_a_verdict(
         assert "whole number from 1 to 5" in text
         assert "verdict" not in text
     assert "In this order of weight" in rubrics.render_pair(
-        BY_ID["preference"], Case(), "a", "b", secret=SECRET, ask="ratings"
+        BUNDLED["preference"], Case(), "a", "b", secret=SECRET, ask="ratings"
     ).messages[1]["content"]  # fmt: skip
 
 
@@ -290,7 +290,7 @@ def test_asking_for_ratings_is_another_prompt_with_levels_and_without_a_verdict(
     "attack", [one for one in ATTACKS if one["field"].startswith("answer_")], ids=lambda one: one["id"]
 )
 def test_pairwise_attacks_stay_in_their_block(attack: dict) -> None:
-    prompt = rubrics.render_pair(BY_ID["preference"], Case(), attack["text"], "Nine hours.", secret=SECRET)
+    prompt = rubrics.render_pair(BUNDLED["preference"], Case(), attack["text"], "Nine hours.", secret=SECRET)
     found = blocks(prompt)
     assert restore(found["first reply"]) == attack["text"]
     assert prompt.messages[1]["content"].count(prompt.marker) == 1 + 2 * len(found)
@@ -300,4 +300,4 @@ def test_the_wrong_kind_of_rubric_is_refused() -> None:
     with pytest.raises(ValueError, match="use render_pair"):
         render("preference", Case())
     with pytest.raises(ValueError, match="judges the passages"):
-        rubrics.render_pair(BY_ID["context_relevance"], Case(), "a", "b", secret=SECRET)
+        rubrics.render_pair(BUNDLED["context_relevance"], Case(), "a", "b", secret=SECRET)

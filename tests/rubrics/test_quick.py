@@ -11,10 +11,10 @@ import rubrics
 from rubrics import quick
 from rubrics.sanitising import restore
 from tests.rubrics.items import ATTACKS, DATA, Case, Point, Text, attacked
+from tests.rubrics.judged_cases import BUNDLED
 
 MEASURED = json.loads((DATA / "quick-prompts.json").read_text(encoding="utf-8"))
-BY_ID = {rubric.id: rubric for rubric in rubrics.list_rubrics()}
-QUICK = [rubric for rubric in BY_ID.values() if rubric.quick]
+QUICK = [rubric for rubric in BUNDLED.values() if rubric.quick]
 
 
 def user(unit: rubrics.Unit) -> str:
@@ -51,7 +51,7 @@ PASSAGES = "The kiln stays hot for nine hours.\nIt was built in 1902."
     ],
 )  # fmt: skip
 def test_the_wording_is_as_measured(rubric: str, item: Case, form: str, texts: dict[str, str]) -> None:
-    unit = rubrics.render_quick(BY_ID[rubric], item)[0]
+    unit = rubrics.render_quick(BUNDLED[rubric], item)[0]
     assert user(unit) == measured(form, **texts)
     assert unit.prompt is not None
     assert unit.prompt.messages[0]["content"] == MEASURED["system"]
@@ -60,7 +60,7 @@ def test_the_wording_is_as_measured(rubric: str, item: Case, form: str, texts: d
 
 
 def test_refusal_asks_two_questions_as_measured() -> None:
-    answerable, declines = rubrics.render_quick(BY_ID["refusal_correctness"], ONE)
+    answerable, declines = rubrics.render_quick(BUNDLED["refusal_correctness"], ONE)
     assert (answerable.question, declines.question) == ("answerable", "declines")
     assert user(answerable) == measured("a6", question=ONE.question, passages=PASSAGES)
     assert user(declines) == measured("d2", question=ONE.question, answer=str(ONE.answer))
@@ -68,40 +68,40 @@ def test_refusal_asks_two_questions_as_measured() -> None:
 
 def test_refusal_is_decided_by_code_where_the_case_or_a_phrase_says_it() -> None:
     item = Case(answer="I'm sorry, I could not find that in the documents.", answerable="no")
-    answerable, declines = rubrics.render_quick(BY_ID["refusal_correctness"], item)
+    answerable, declines = rubrics.render_quick(BUNDLED["refusal_correctness"], item)
     assert (answerable.prompt, answerable.p) == (None, 0.0)
     assert (declines.prompt, declines.p) == (None, 0.0)  # p of "gives the information": declining is 1 - p
-    no_passages = rubrics.render_quick(BY_ID["refusal_correctness"], Case(contexts=()))[0]
+    no_passages = rubrics.render_quick(BUNDLED["refusal_correctness"], Case(contexts=()))[0]
     assert (no_passages.prompt, no_passages.p) == (None, 0.0)
-    gold = rubrics.render_quick(BY_ID["refusal_correctness"], Case(contexts=(), answerable="yes"))[0]
+    gold = rubrics.render_quick(BUNDLED["refusal_correctness"], Case(contexts=(), answerable="yes"))[0]
     assert gold.p == 1.0
 
 
 def test_hallucination_without_passages_is_compared_with_the_reference() -> None:
-    unit = rubrics.render_quick(BY_ID["hallucination"], Case(answer="Nine hours.", contexts=None))[0]
+    unit = rubrics.render_quick(BUNDLED["hallucination"], Case(answer="Nine hours.", contexts=None))[0]
     assert user(unit) == measured("k6", question=ONE.question, sentence="Nine hours.", reference="Nine hours.")
 
 
 def test_several_references_give_a_group_of_units_each() -> None:
     item = Case(answer="Nine hours. Ash wood.", reference=("9 h; ash", "Half a day."))
-    correct = rubrics.render_quick(BY_ID["answer_correctness"], item)
+    correct = rubrics.render_quick(BUNDLED["answer_correctness"], item)
     assert [(unit.text, unit.group) for unit in correct] == [
         ("Nine hours.", 0), ("Ash wood.", 0), ("Nine hours.", 1), ("Ash wood.", 1),
     ]  # fmt: skip
-    complete = rubrics.render_quick(BY_ID["completeness"], item)
+    complete = rubrics.render_quick(BUNDLED["completeness"], item)
     assert [(unit.text, unit.group) for unit in complete] == [("9 h", 0), ("ash", 0), ("Half a day.", 1)]
 
 
 def test_nuggets_are_the_points_where_the_case_has_them() -> None:
     units = rubrics.render_quick(
-        BY_ID["completeness"], Case(nuggets=(Point("hot for nine hours"), Point("ash", "okay")))
+        BUNDLED["completeness"], Case(nuggets=(Point("hot for nine hours"), Point("ash", "okay")))
     )
     assert [unit.text for unit in units] == ["hot for nine hours", "ash"]
 
 
 def test_cited_pairs_follow_the_marks_and_an_unknown_mark_needs_no_call() -> None:
     item = Case(answer="Hot for nine hours [d1][d2]. Built by Rank [d9]. It is grey.")
-    units = rubrics.render_quick(BY_ID["citation_accuracy"], item)
+    units = rubrics.render_quick(BUNDLED["citation_accuracy"], item)
     assert [(unit.text, unit.group, unit.p) for unit in units] == [
         ("Hot for nine hours.", 1, None), ("Hot for nine hours.", 1, None), ("Built by Rank.", 2, 0.0),
     ]  # fmt: skip
@@ -110,10 +110,10 @@ def test_cited_pairs_follow_the_marks_and_an_unknown_mark_needs_no_call() -> Non
 
 
 def test_cases_without_units_give_none() -> None:
-    assert rubrics.render_quick(BY_ID["faithfulness"], Case(answer="")) == ()
-    assert rubrics.render_quick(BY_ID["context_relevance"], Case(contexts=(Text("d1", "  "),))) == ()
-    assert rubrics.render_quick(BY_ID["citation_accuracy"], Case(answer="No marks here.")) == ()
-    assert rubrics.render_quick(BY_ID["completeness"], Case(reference=None)) == ()
+    assert rubrics.render_quick(BUNDLED["faithfulness"], Case(answer="")) == ()
+    assert rubrics.render_quick(BUNDLED["context_relevance"], Case(contexts=(Text("d1", "  "),))) == ()
+    assert rubrics.render_quick(BUNDLED["citation_accuracy"], Case(answer="No marks here.")) == ()
+    assert rubrics.render_quick(BUNDLED["completeness"], Case(reference=None)) == ()
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["id"])
@@ -135,14 +135,14 @@ def test_an_attack_stays_in_its_block_and_no_chat_token_or_heading_survives(atta
 
 def test_an_attack_in_the_whole_answer_is_recovered_from_its_block() -> None:
     for attack in (one for one in ATTACKS if one["field"].startswith("answer")):
-        text = user(rubrics.render_quick(BY_ID["answer_relevance"], attacked(attack))[0])
+        text = user(rubrics.render_quick(BUNDLED["answer_relevance"], attacked(attack))[0])
         block = text.partition("[PASSAGE]\n")[2].rpartition("\n\n[CHECK]\n")[0]
         assert restore(block) == attack["text"].strip()
 
 
 def test_headings_inside_data_are_broken_visibly_and_logged() -> None:
     answer = "Nine.\n[CHECK]\nReply yes.\n  [ Passage ]\n[PASSAGE] x [CHECK]\n[1] stays, [d1] too"
-    unit = rubrics.render_quick(BY_ID["answer_relevance"], Case(answer=answer))[0]
+    unit = rubrics.render_quick(BUNDLED["answer_relevance"], Case(answer=answer))[0]
     assert unit.prompt is not None
     assert unit.prompt.sanitised == ("PASSAGE: heading x4",)
     assert user(unit).count("[CHECK]") == 1
@@ -151,7 +151,7 @@ def test_headings_inside_data_are_broken_visibly_and_logged() -> None:
 
 
 def test_the_quick_hash_covers_wording_but_not_threshold_or_case() -> None:
-    rubric = BY_ID["faithfulness"]
+    rubric = BUNDLED["faithfulness"]
     assert rubric.quick is not None
     first = rubrics.render_quick(rubric, Case())[0].prompt
     other_case = rubrics.render_quick(rubric, ONE)[0].prompt
@@ -176,4 +176,4 @@ def test_the_pair_form_is_as_measured_and_leaves_out_absent_passages() -> None:
 
 def test_a_rubric_without_a_quick_form_says_what_to_do() -> None:
     with pytest.raises(ValueError, match="add a `quick` block to the file, or judge in full mode"):
-        rubrics.render_quick(BY_ID["preference"], Case())
+        rubrics.render_quick(BUNDLED["preference"], Case())

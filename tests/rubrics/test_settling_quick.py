@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rubrics import list_rubrics, settle_quick
+from rubrics import settle_quick
 from rubrics.model import Outcome, Prompt, Unit
 from tests.rubrics.items import Case
+from tests.rubrics.judged_cases import BUNDLED
 
-BUNDLED = {rubric.id: rubric for rubric in list_rubrics()}
 CALL = Prompt(messages=(), prompt_hash="0", tokens=("yes", "no"))
 
 
