@@ -37,8 +37,8 @@ class Trust:
 
     @property
     def rejected(self) -> bool:
-        """Whether an audit of this very judge found it not usable."""
-        return self.state == CALIBRATED and self.verdict in NOT_TRUSTED
+        """Whether an audit of this very judge found it not usable; one with too few labels has found nothing yet."""
+        return self.state == CALIBRATED and self.verdict == "not_usable"
 
     @property
     def said(self) -> str:

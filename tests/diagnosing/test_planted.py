@@ -184,6 +184,7 @@ def bound_audit(run: Path, rubric: str, verdict: str = "usable_with_correction")
     [
         ("usable_with_correction", "established", "calibrated: usable with correction", "replay these cases"),
         ("not_usable", "suspected", "audited: not usable", "take another judge"),
+        ("too_few_labels", "suspected", "audited: too few labels", "calibrate the judge"),
     ],
 )
 def test_an_audit_of_the_run_itself_counts_as_its_calibration(
